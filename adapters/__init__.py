@@ -1,0 +1,1 @@
+"""Adapters: hosts of the supervisor."""
