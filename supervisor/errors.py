@@ -1,0 +1,76 @@
+"""One tree of errors, ordered by whose fault it is (design, "The public API").
+
+The caller's faults are `ValueError`, `TypeError` and `UnknownCapture`, raised at once. The world's faults are the
+typed errors below, with fields. Our own are `AssertionError`. No message carries output text or a variable's value,
+and a storage fault under a running command is never raised: it is in the receipt.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from .sansio.receipt import Receipt
+    from .sansio.words import CaptureReason
+
+SpawnFault = Literal["program", "interpreter", "cwd", "permission", "format", "arguments", "resources", "other"]
+"""What could not be had: the program, its `#!` interpreter, the directory, the right to execute, an executable
+format, room for the arguments, descriptors/processes/memory, or something that no narrower word names."""
+
+
+class SupervisorError(Exception):
+    """The root of every error of the world that this package raises."""
+
+
+class SpawnError(SupervisorError):
+    """The command could not be started; nothing of it is left behind (contract F6).
+
+    `errno` is the system's number or None, `fault` says what was missing, `subject` names it (a path, never an
+    argument's value), `receipt` is the settled `not-started` receipt.
+    """
+
+    def __init__(self, message: str, *, errno: int | None, fault: SpawnFault, subject: str | None = None) -> None:
+        super().__init__(message)
+        self.errno: Final = errno
+        self.fault: Final = fault
+        self.subject: Final = subject
+        self.receipt: Receipt | None = None
+
+
+class TooManyJobs(SupervisorError):
+    """`Limits.max_jobs` are live already; nothing was started, and no live job was touched (contract F9)."""
+
+    def __init__(self, message: str, *, live: int) -> None:
+        super().__init__(message)
+        self.live: Final = live
+
+
+class CursorError(SupervisorError):
+    """A cursor of an old generation, or outside the retained range (contract E3); carries that range, in bytes."""
+
+    def __init__(self, message: str, *, start: int, end: int, generation: int) -> None:
+        super().__init__(message)
+        self.start: Final = start
+        self.end: Final = end
+        self.generation: Final = generation
+
+
+class StorageError(SupervisorError):
+    """A directory or file could not be used; `reason` is a word of contract A3, `errno` the system's number or None."""
+
+    def __init__(self, message: str, *, reason: CaptureReason, errno: int | None = None) -> None:
+        super().__init__(message)
+        self.reason: Final = reason
+        self.errno: Final = errno
+
+
+class JobFailed(SupervisorError):
+    """`Receipt.check()` found anything but a clean exit with code 0; `receipt` is that receipt (contract A2)."""
+
+    def __init__(self, message: str, *, receipt: Receipt) -> None:
+        super().__init__(message)
+        self.receipt: Final = receipt
+
+
+class UnknownCapture(SupervisorError, LookupError):
+    """No capture or job of that id is known here."""
