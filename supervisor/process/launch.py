@@ -1,0 +1,58 @@
+"""What is to be started, checked before anything is opened (contract F6)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def check_encodable(text: str, what: str) -> None:
+    """Raise ValueError, without quoting `text`, if the system cannot take it: a NUL would cut it short unseen."""
+    if "\0" in text:
+        raise ValueError(f"{what} contains a NUL character")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        # Not chained: that error carries the whole text, which may be a secret (design, "Errors").
+        raise ValueError(f"{what} contains a character that the file system encoding lacks") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One command with everything its process is given at the start.
+
+    Raises:
+        ValueError: at construction, for an empty `argv`, a NUL or an unencodable character anywhere, and for a
+            variable's name that is empty or contains "=". The message never contains an argument or a value.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str | None = None
+    """Directory in which to start; None is the host's own."""
+    env: Mapping[str, str] | None = None
+    """Replaces the environment, as in `subprocess`; None inherits it."""
+    stdin: Literal["null", "pipe"] = "null"
+    merge: bool = False
+    """Give the child one pipe as both stdout and stderr; only stdout exists then (contract B7)."""
+
+    def __post_init__(self) -> None:
+        if not self.argv:
+            raise ValueError("the command is empty")
+        for number, argument in enumerate(self.argv):
+            check_encodable(argument, f"argument {number}")
+        if self.cwd is not None:
+            check_encodable(self.cwd, "the working directory")
+        for name, value in (self.env or {}).items():
+            if not name or "=" in name:
+                raise ValueError("an environment variable's name is empty or contains '='")
+            check_encodable(name, "an environment variable's name")
+            check_encodable(value, f"the environment variable {name}")
+
+    @property
+    def outputs(self) -> tuple[Literal[1, 2], ...]:
+        """The child's descriptors that get an output pipe of their own."""
+        return (1,) if self.merge else (1, 2)

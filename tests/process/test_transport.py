@@ -1,0 +1,446 @@
+"""One child: what its protocol hears, and how it ends (contract F1-F3, F7)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from supervisor.process import Usage
+from supervisor.process.status import PidfdWatch
+from supervisor.sansio.exits import Exited, Lost, Signalled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Start
+
+pytestmark = pytest.mark.asyncio
+
+PATIENCE = 30.0
+BOTH_LOST = (("lost", 1, None), ("lost", 2, None))
+
+
+def reap(pid: int) -> None:
+    """Take the status away, as another part of the host may."""
+    os.waitpid(pid, 0)
+
+
+def state(pid: int) -> str | None:
+    """The state letter of a process, None if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except FileNotFoundError:
+        return None
+
+
+async def test_output_exit_and_release_are_told_once_each(start_both: Start) -> None:
+    """Streams stay apart, the code is exact, and connection_lost comes last, only after release()."""
+    child, heard = await start_both("sh", "-c", "echo out; echo err >&2; exit 3")
+    await heard.heard("exited", *BOTH_LOST)
+    assert heard.data == {1: b"out\n", 2: b"err\n"}
+    assert child.exit == Exited(3)
+    assert child.get_returncode() == 3
+    assert ("gone", None) not in heard.events
+    child.release()
+    child.release()
+    await heard.heard(("gone", None))
+    assert sorted(map(str, heard.events)) == sorted(map(str, ["made", "exited", *BOTH_LOST, ("gone", None)]))
+    assert heard.events[-1] == ("gone", None)
+
+
+async def test_readers_are_paused_until_resumed(start_both: Start) -> None:
+    """The launch record comes before the first byte (contract A7), so nothing may be read by itself."""
+    child, heard = await start_both("sh", "-c", "echo out", reading=False)
+    await heard.heard("exited")
+    assert heard.data[1] == b""
+    assert child.unread(1) == 4
+    assert ("lost", 1, None) not in heard.events
+    child.readers[1].resume_reading()
+    await heard.heard(("lost", 1, None))
+    assert heard.data[1] == b"out\n"
+    assert child.unread(1) == 0
+
+
+async def test_merged_output_has_one_pipe_in_the_order_of_writing(start_both: Start) -> None:
+    """One pipe really carries both, and there is no second reader (contract B7)."""
+    child, heard = await start_both("sh", "-c", "echo 1; echo 2 >&2; echo 3", merge=True)
+    await heard.heard("exited", ("lost", 1, None))
+    assert heard.data == {1: b"1\n2\n3\n", 2: b""}
+    assert child.get_pipe_transport(2) is None
+    assert child.get_pipe_transport(0) is None
+    assert child.unread(2) == 0
+
+
+async def test_burst_at_exit_is_read_whole(start_both: Start, program: Callable[..., tuple[str, ...]]) -> None:
+    """What was written before the exit is all there, however late it is read."""
+    child, heard = await start_both(*program("burst", str(1 << 20)))
+    await heard.heard("exited", *BOTH_LOST)
+    assert len(heard.data[1]) == 1 << 20
+    assert child.exit == Exited(4)
+
+
+async def test_end_of_output_is_not_the_exit(start_both: Start, program: Callable[..., tuple[str, ...]]) -> None:
+    """A child that closes its output early is running, and its code is its own (field reports BUG-075, H5-007)."""
+    child, heard = await start_both(*program("early_close"), stdin="pipe")
+    await heard.heard(*BOTH_LOST)
+    assert child.exit is None
+    assert child.get_returncode() is None
+    assert child.group_members() == (child.get_pid(),)
+    assert child.stdin is not None
+    child.stdin.write_eof()
+    await heard.heard("exited", ("lost", 0, None))
+    assert child.exit == Exited(7)
+
+
+async def test_exit_is_known_while_a_grandchild_holds_the_pipe(
+    start_both: Start, program: Callable[..., tuple[str, ...]]
+) -> None:
+    """The exit waits for no end of output; the member can be found and ended afterwards (contract F1, F3)."""
+    child, heard = await start_both(*program("descendant"))
+    pid = int(await heard.line())
+    await heard.heard("exited")
+    assert child.exit == Exited(3)
+    assert ("lost", 1, None) not in heard.events
+    assert child.group_members() == (pid,)
+    assert child.signal_group(signal.SIGKILL)
+    await heard.heard(*BOTH_LOST)
+    async with asyncio.timeout(PATIENCE):
+        while child.group_members():  # noqa: ASYNC110 - a dying process closes its files a moment before it counts as dead
+            await asyncio.sleep(0)
+
+
+async def test_daemon_that_left_the_session_is_heard_after_the_exit(
+    start_both: Start, program: Callable[..., tuple[str, ...]]
+) -> None:
+    """Its bytes arrive as long as nobody closes the pipe, and it is not a member of the group."""
+    child, heard = await start_both(*program("descendant", "daemon"))
+    pid = int(await heard.line())
+    await heard.heard("exited")
+    assert child.group_members() == ()
+    os.kill(pid, signal.SIGUSR1)
+    await heard.until(lambda: b"late\n" in heard.data[1])
+    assert ("lost", 1, None) not in heard.events
+    os.kill(pid, signal.SIGKILL)
+    await heard.heard(*BOTH_LOST)
+
+
+async def test_closing_a_held_pipe_is_told_without_waiting_for_its_holder(
+    start_both: Start, program: Callable[..., tuple[str, ...]]
+) -> None:
+    """release() gives the pipes up, so that a silent holder delays nothing (contract F1)."""
+    child, heard = await start_both(*program("descendant", "daemon"))
+    pid = int(await heard.line())
+    await heard.heard("exited")
+    child.release()
+    await heard.heard(("gone", None), *BOTH_LOST)
+    os.kill(pid, signal.SIGKILL)
+
+
+async def test_survivors_are_known_after_the_release(
+    start_both: Start, program: Callable[..., tuple[str, ...]]
+) -> None:
+    """A member that outlives the released leader is still found by the group's number, which stays taken."""
+    child, heard = await start_both(*program("descendant"))
+    pid = int(await heard.line())
+    await heard.heard("exited")
+    child.release()
+    assert child.survivors() == (pid,)
+    os.kill(pid, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE):
+        while child.survivors():  # noqa: ASYNC110 - it is no child of this process
+            await asyncio.sleep(0)
+
+
+async def test_signals_end_the_leader_and_are_its_exit(
+    start_both: Start, program: Callable[..., tuple[str, ...]]
+) -> None:
+    """TERM is ignored by this child, KILL is not; afterwards a signal is ProcessLookupError (BUG-137)."""
+    child, heard = await start_both(*program("stubborn"))
+    await heard.line()
+    child.terminate()
+    child.kill()
+    await heard.heard("exited")
+    assert child.exit == Signalled(signal.SIGKILL)
+    assert child.get_returncode() == -signal.SIGKILL
+    with pytest.raises(ProcessLookupError):
+        child.terminate()
+
+
+async def test_signalling_the_group_reaches_every_member(
+    start_both: Start, program: Callable[..., tuple[str, ...]]
+) -> None:
+    """Two members, both seen, both ended by one signal."""
+    child, heard = await start_both(*program("stubborn", "group"))
+    await heard.until(lambda: heard.data[1].count(b"\n") == 2)
+    members = set(map(int, heard.data[1].split()))
+    assert child.get_pid() in members
+    assert set(child.group_members() or ()) == members
+    assert child.signal_group(signal.SIGKILL)
+    await heard.heard("exited", *BOTH_LOST)
+
+
+async def test_close_kills_the_group_and_releases(start_both: Start, program: Callable[..., tuple[str, ...]]) -> None:
+    """After close() everything comes to its end by itself; the group cannot be signalled any more (contract F10)."""
+    child, heard = await start_both(*program("stubborn", "group"))
+    await heard.until(lambda: heard.data[1].count(b"\n") == 2)
+    child.close()
+    child.close()
+    assert child.is_closing()
+    await heard.heard("exited", ("gone", None))
+    assert child.exit == Signalled(signal.SIGKILL)
+    assert not child.signal_group(signal.SIGTERM)
+    assert child.group_members() is None
+
+
+async def test_child_leads_its_own_session(start_both: Start) -> None:
+    """Session, group and pid are one number (contract F7)."""
+    child, heard = await start_both("cat", "/proc/self/stat")
+    await heard.heard("exited", *BOTH_LOST)
+    fields = heard.data[1].split(b") ")[1].split()
+    assert [int(fields[2]), int(fields[3])] == [child.get_pid()] * 2
+
+
+async def test_child_gets_no_other_descriptors(start: Start) -> None:
+    """Neither the host's inheritable descriptors nor another child's pipes (contract F7, BUG-056)."""
+    await start("cat", stdin="pipe")
+    inheritable = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(inheritable, True)  # noqa: FBT003
+    try:
+        _child, heard = await start("ls", "/proc/self/fd")
+        await heard.heard("exited", *BOTH_LOST)
+    finally:
+        os.close(inheritable)
+    assert heard.data[1].split() == [b"0", b"1", b"2", b"3"]  # the last is the listing's own
+
+
+async def test_stdin_is_the_null_device_unless_asked_for(start_both: Start) -> None:
+    """A child that reads it sees the end at once (BUG-100, BUG-101)."""
+    _child, heard = await start_both("sh", "-c", "readlink /proc/self/fd/0; cat; echo end")
+    await heard.heard("exited", *BOTH_LOST)
+    assert heard.data[1] == b"/dev/null\nend\n"
+
+
+async def test_a_pipe_is_a_pipe_that_can_be_reopened(start: Start) -> None:
+    """No socket in its place: `> /dev/stdout` works."""
+    _child, heard = await start("sh", "-c", "echo again > /dev/stdout")
+    await heard.heard("exited", *BOTH_LOST)
+    assert heard.data == {1: b"again\n", 2: b""}
+
+
+async def test_environment_and_directory_are_as_given(start_both: Start, tmp_path: os.PathLike[str]) -> None:
+    """`env` replaces, `cwd` is entered."""
+    _child, heard = await start_both("/bin/sh", "-c", 'echo "$ONE:$HOME"; pwd', env={"ONE": "1 é"}, cwd=str(tmp_path))
+    await heard.heard("exited", *BOTH_LOST)
+    assert heard.data[1].decode() == f"1 é:\n{tmp_path}\n"
+
+
+async def test_megabyte_through_cat_and_back(start_both: Start) -> None:
+    """More than all buffers together, both ways at once, without a deadlock, in order, with flow control."""
+    data = os.urandom(1 << 20)
+    child, heard = await start_both("cat", stdin="pipe")
+    assert child.stdin is not None
+    child.stdin.write(data)
+    child.stdin.write_eof()
+    await heard.heard("exited", ("lost", 0, None), *BOTH_LOST)
+    assert heard.data[1] == data
+    assert heard.events.index("pause") < heard.events.index("resume")
+
+
+async def test_child_that_never_reads_its_stdin_is_no_error(start_both: Start) -> None:
+    """EPIPE closes stdin quietly; the exit is the child's own."""
+    child, heard = await start_both("sh", "-c", "exec <&-; echo closed; read x; exit 5", stdin="pipe")
+    assert await heard.line() == "closed"
+    assert child.stdin is not None
+    child.stdin.write(b"nobody reads this")
+    await heard.heard("exited", ("lost", 0, BrokenPipeError))
+    assert child.exit == Exited(5)
+
+
+async def test_protocol_that_raises_is_reported_and_goes_on(start_both: Start) -> None:
+    """Each callback's exception goes to the loop's handler; data, ends and exit still arrive (contract B5)."""
+    reported: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(str(context["exception"])))
+    child, heard = await start_both("sh", "-c", "echo out; read x; exit 6", stdin="pipe")
+
+    class Broken(asyncio.SubprocessProtocol):
+        def pipe_data_received(self, fd: int, data: bytes) -> None:
+            heard.pipe_data_received(fd, data)
+            raise RuntimeError("data")
+
+        def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+            heard.pipe_connection_lost(fd, exc)
+            raise RuntimeError("lost")
+
+        def process_exited(self) -> None:
+            heard.process_exited()
+            raise RuntimeError("exited")
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            heard.connection_lost(exc)
+            raise RuntimeError("gone")
+
+    child.set_protocol(Broken())
+    assert isinstance(child.get_protocol(), Broken)
+    await heard.line()
+    assert child.stdin is not None
+    child.stdin.write(b"\n")
+    await heard.heard("exited", *BOTH_LOST)
+    child.release()
+    await heard.heard(("gone", None), ("lost", 0, None))
+    assert sorted(reported) == ["data", "exited", "gone", "lost", "lost", "lost"]
+    assert child.exit == Exited(6)
+
+
+async def test_the_zombie_is_held_until_release(start: Start) -> None:
+    """The pid stays taken while the pipes drain, so that no signal of ours can reach a stranger (H5-018)."""
+    child, heard = await start("true")
+    await heard.heard("exited")
+    assert state(child.get_pid()) == "Z"
+    child.release()
+    assert state(child.get_pid()) is None
+
+
+async def test_usage_is_what_the_child_used(start: Start) -> None:
+    """Its time is counted at the reap; memory below the host's own peak is unknown, never the host's."""
+    child, heard = await start(sys.executable, "-S", "-c", "sum(range(10**6)); x = b'x' * (400 << 20)")
+    await heard.heard("exited")
+    assert child.usage is None
+    child.release()
+    assert child.usage is not None
+    assert child.usage.cpu > 0.01
+    assert child.usage.max_rss is not None
+    assert 400 << 20 < child.usage.max_rss < 600 << 20
+    small, heard = await start("true")
+    await heard.heard("exited")
+    small.release()
+    assert isinstance(small.usage, Usage)
+    assert small.usage.max_rss is None
+
+
+async def test_foreign_reaper_does_not_invent_a_code(start: Start) -> None:
+    """The kernel's file on the pidfd tells the truth, or the status is lost: never 255, never 0 (H5-028)."""
+    child, heard = await start("sh", "-c", "read x; exit 9", stdin="pipe")
+    assert child.stdin is not None
+    child.stdin.write(b"\n")
+    reap(child.get_pid())  # another part of the host, quicker than the loop
+    await heard.heard("exited")
+    assert child.exit in {Exited(9), Lost()}
+    if os.uname().release.split(".")[0] >= "7" or os.uname().release.startswith("6.18"):
+        assert child.exit == Exited(9)
+    child.release()
+    assert child.usage is None
+
+
+async def test_foreign_reaper_between_exit_and_release_is_tolerated(start: Start) -> None:
+    """The exit is known; the reap finds nothing and the group's id is not trusted any more."""
+    child, heard = await start("sh", "-c", "exit 2")
+    await heard.heard("exited")
+    reap(child.get_pid())
+    assert not child.signal_group(signal.SIGTERM)
+    assert child.group_members() == ()
+    child.release()
+    await heard.heard(("gone", None))
+    assert child.exit == Exited(2)
+    assert child.usage is None
+
+
+@pytest.mark.parametrize("command", ["exit 9", "read x; exit 9"])
+async def test_ignored_sigchld_gives_the_real_code_or_none(start: Start, command: str) -> None:
+    """The kernel reaps at once then, also before a pidfd can be had; "exited 255" is never invented (BUG-077)."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        child, heard = await start("sh", "-c", command)
+        await heard.heard("exited")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert child.exit in {Exited(9), Lost()}
+    assert child.get_returncode() in {9, None}
+
+
+async def test_status_that_nobody_filed_is_lost(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Linux 6.15 a foreign reap leaves nothing: the exit is told as lost, after a bounded wait."""
+    monkeypatch.setattr("supervisor.process.status.filed_status", lambda _pidfd: None)
+    child, heard = await start("sh", "-c", "read x", stdin="pipe")
+    assert child.stdin is not None
+    child.stdin.write_eof()
+    reap(child.get_pid())
+    await heard.heard("exited")
+    assert child.exit == Lost()
+    assert child.get_returncode() is None
+
+
+async def test_abandoned_child_leaves_only_its_process(start: Start, program: Callable[..., tuple[str, ...]]) -> None:
+    """For a child that no signal can end: descriptors and watch are given back, connection_lost is told."""
+    child, heard = await start(*program("stubborn"))
+    await heard.line()
+    child.abandon()
+    await heard.heard(("gone", None))
+    assert "exited" not in heard.events
+    assert child.exit is None
+    os.kill(child.get_pid(), signal.SIGKILL)
+    reap(child.get_pid())
+    heard.events.append("exited")  # what the fixture looks for in all other tests
+
+
+async def test_hundred_quick_children_leave_nothing(start_both: Start) -> None:
+    """All at once; the fixture that looks for leftovers is the assertion, with the codes."""
+    started = await asyncio.gather(*(start_both("sh", "-c", f"echo {n}; exit {n}") for n in range(100)))
+    for number, (child, heard) in enumerate(started):
+        await heard.heard("exited", *BOTH_LOST)
+        assert (child.exit, heard.data[1]) == (Exited(number), f"{number}\n".encode())
+        child.release()
+
+
+async def test_group_is_untouched_when_its_number_was_given_away(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the leader reaped by somebody and its pid in use again, nothing is sent and nobody is listed."""
+    child, heard = await start("true")
+    await heard.heard("exited")
+    monkeypatch.setattr(PidfdWatch, "held", lambda _self: False)
+    sent: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda pid, _number: sent.append(pid))
+    assert not child.signal_group(signal.SIGTERM)  # the zombie stands for the stranger
+    assert child.group_members() is None
+    assert sent == []
+    monkeypatch.undo()
+
+
+async def test_traced_zombie_is_waited_for_without_spinning(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead child that a debugger still holds is not to be had yet: asked again by a timer, then told."""
+    real = os.waitid
+    answers = [None, None, None]
+    monkeypatch.setattr(os, "waitid", lambda *arguments: answers.pop() if answers else real(*arguments))
+    child, heard = await start("sh", "-c", "exit 8")
+    await heard.heard("exited")
+    assert answers == []
+    assert child.exit == Exited(8)
+
+
+@pytest.mark.parametrize(
+    ("loop_name", "preparation"),
+    # libuv itself aborts when its own descriptors get the numbers 0 to 2
+    [("asyncio", "thread"), ("asyncio", "closed"), ("asyncio", "plain"), ("uvloop", "thread"), ("uvloop", "plain")],
+)
+async def test_host_of_any_shape_gets_output_and_exit(
+    host_program: Callable[..., tuple[str, ...]], loop_name: str, preparation: str
+) -> None:
+    """A loop off the main thread, and a host without stdin and stderr whose numbers the pipes then take."""
+    command = host_program("host", loop_name, preparation, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    result = subprocess.run(command, stdout=subprocess.PIPE, timeout=30, check=False)  # noqa: ASYNC221
+    assert (result.returncode, sorted(result.stdout.splitlines())) == (0, [b"Exited(code=3)", b"err", b"out"])
+
+
+@pytest.mark.parametrize("loop_name", ["asyncio", "uvloop"])
+async def test_host_with_deadly_sigpipe_survives_a_child_that_stopped_reading(
+    host_program: Callable[..., tuple[str, ...]], loop_name: str
+) -> None:
+    """Command-line programs make SIGPIPE deadly again; a write of ours must not end them."""
+    command = host_program("host", loop_name, "sigpipe", "--", "sh", "-c", "echo out")
+    result = subprocess.run(command, stdout=subprocess.PIPE, timeout=30, check=False)  # noqa: ASYNC221
+    assert (result.returncode, result.stdout) == (0, b"out\nExited(code=0)\n")
