@@ -1,0 +1,227 @@
+"""How what a capture holds becomes evidence, in this order [D3, D4]; dropping any step was caught by a crash model.
+
+1. `settle_stream`: the data of each stream is synced on the descriptor that wrote it, which is then closed;
+2. `name_streams`: `.live` becomes `.log`, and the capture's directory is synced;
+3. `commit_receipt`: the receipt's bytes go into its reserved file, are synced, and it gets its name without clobbering;
+4. `Barrier.sync`: the capture's directory, `captures/` and what is above it. Only now may a completion be offered.
+
+A sync that failed is not tried again: a second fsync can report success with the data lost (facts 3). All functions
+block and run on a writer's thread; between two steps they look whether anybody still waits for them, so that one which
+hung past its deadline changes no name after the receipt was given out from memory [D8].
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from .directory import sync_directory
+from .faults import text_of, write_reason
+from .files import Files, rename_noreplace, write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..sansio.words import CaptureReason
+    from .descriptor import Descriptor
+    from .directory import Rooms
+    from .spool import Spool
+
+LIVE: Final = ".live"
+FINAL: Final = ".log"
+LAUNCH: Final = "launch.json"
+RECEIPT: Final = "receipt.json"
+RESERVED: Final = ".receipt.reserved"
+"""The receipt's file until it is published: made, with its space, before the command is started."""
+NO_BARRIER: Final = "no-directory-barrier"
+"""The limitation that is named where a directory cannot be synced."""
+
+_warned: Final[set[tuple[int, int]]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong with one stream or one step: a word of contract A3, and a text that names the step."""
+
+    reason: CaptureReason
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class SealedStream:
+    """One stream after the first half of publication."""
+
+    name: str
+    """The file's name in the capture's directory: final, or still the live one where that failed."""
+    size: int | None
+    """Its length, which is what the kernel took; None where a call is still out and nobody knows [D8]."""
+    digest: str | None
+    """Hexadecimal, over those bytes; None where none was wanted or a call is still out."""
+    fault: Fault | None
+    """What keeps it from ever being `complete`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """All streams of a capture after the first half of publication. They do not change any more."""
+
+    streams: Mapping[str, SealedStream]
+    barrier: bool
+    """Whether all data and names are on the device; False with durability `none`."""
+    directories: bool | None
+    """Whether directories were synced too: False where the file system cannot, None where it was not tried."""
+    error: str | None
+    """The first thing that went wrong, of a stream or of the directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishOutcome:
+    """What became of the receipt."""
+
+    published: bool
+    """Whether `receipt.json` has its name."""
+    durable: bool
+    """Whether that is on the device; False with durability `none`."""
+    directories: bool | None
+    """As in `Sealed`."""
+    error: str | None
+
+
+class Patience:
+    """Whether anybody still waits for a call; shared by the loop, which gives up, and a writer's thread, which asks."""
+
+    __slots__ = ("given_up",)
+
+    def __init__(self) -> None:
+        self.given_up = False
+
+    def check(self) -> None:
+        """Raise OSError (ECANCELED) once the call was given up."""
+        if self.given_up:
+            raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+
+
+def fault_of(step: str, error: OSError) -> Fault:
+    """Return the fault of one step."""
+    return Fault(write_reason(error.errno), f"{step}: {text_of(error)}")
+
+
+def settle_stream(files: Files, spool: Spool, *, durable: bool) -> Fault | None:
+    """Sync and close one stream's file; return the first thing that went wrong. It is closed in any case."""
+    name = spool.path.name
+    fault: Fault | None = None
+    try:
+        with spool.descriptor.borrow() as number:
+            if durable:
+                files.sync_file(number)
+            status = files.status(number)
+        if status.st_size != spool.size or status.st_nlink != 1:
+            fault = Fault("io-error", f"checking {name}: it was removed, linked or changed by somebody else")
+    except OSError as error:
+        fault = fault_of(f"syncing {name}", error)
+    try:
+        spool.descriptor.close()
+    except OSError as error:  # EIO or EDQUOT of an earlier write (close(2))
+        fault = fault or fault_of(f"closing {name}", error)
+    return fault
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The outcome of `name_streams`."""
+
+    faults: Mapping[str, Fault]
+    """By stream: what kept it from getting its name."""
+    directory_fault: Fault | None
+    unsupported: tuple[tuple[int, int], ...]
+    """The directory, if it has no barrier."""
+    names: frozenset[str]
+    """The streams that have their final name."""
+
+
+def name_streams(
+    files: Files, directory: Descriptor, streams: Iterable[str], patience: Patience, *, durable: bool
+) -> Named:
+    """Give settled streams their final names, and sync the directory that holds them."""
+    faults: dict[str, Fault] = {}
+    names: set[str] = set()
+    unsupported = None
+    try:
+        with directory.borrow() as number:
+            for stream in streams:
+                patience.check()
+                try:
+                    rename_noreplace(files, stream + LIVE, stream + FINAL, parent=number)
+                    names.add(stream)
+                except OSError as error:
+                    faults[stream] = fault_of(f"naming {stream}{FINAL}", error)
+            patience.check()
+            if durable:
+                unsupported = sync_directory(files, number)
+    except OSError as error:
+        return Named(faults, fault_of("syncing the capture's directory", error), (), frozenset(names))
+    return Named(faults, None, () if unsupported is None else (unsupported,), frozenset(names))
+
+
+def commit_receipt(
+    files: Files, directory: Descriptor, reserved: Descriptor, receipt: bytes, patience: Patience, *, durable: bool
+) -> None:
+    """Write the receipt into its reserved file and give it its name: the moment of publication.
+
+    Raises:
+        OSError: it has no name, and never gets one.
+    """
+    with reserved.borrow() as number:
+        write_all(files, number, receipt)
+        files.truncate(number, len(receipt))
+        if durable:
+            files.sync_file(number)
+    reserved.close()
+    with directory.borrow() as number:
+        patience.check()
+        rename_noreplace(files, RESERVED, RECEIPT, parent=number)
+
+
+class Barrier:
+    """Syncs the directories of a conversation from the inside out. One per conversation."""
+
+    def __init__(self, files: Files, rooms: Rooms) -> None:
+        self._files: Final = files
+        self._rooms: Final = rooms
+        self._ancestors: tuple[Descriptor, ...] = (rooms.tool_outputs, rooms.conversation)
+
+    def sync(self, capture: Descriptor) -> tuple[tuple[int, int], ...]:
+        """Return when all names down to the capture's are on the device, and which directories have no barrier.
+
+        What is above `captures/` is synced until it once succeeded, whoever made it: another process may have made it
+        and died before its own barrier.
+
+        Raises:
+            OSError: a directory could not be synced.
+        """
+        found = [self._sync(room) for room in (capture, self._rooms.captures, *self._ancestors)]
+        self._ancestors = ()
+        return tuple(key for key in found if key is not None)
+
+    def _sync(self, room: Descriptor) -> tuple[int, int] | None:
+        with room.borrow() as number:
+            return sync_directory(self._files, number)
+
+
+def warn_once(directories: Iterable[tuple[int, int]]) -> None:
+    """Warn about each directory without a barrier, once in the life of this process [D4]. Called on the loop."""
+    for key in directories:
+        if key not in _warned:
+            _warned.add(key)
+            # `-W error` turns a warning into an exception, which must not end a capture: the receipt names it anyway.
+            with contextlib.suppress(RuntimeWarning):
+                warnings.warn(
+                    f"the file system of device {key[0]} cannot sync directories: "
+                    "a crash of the machine may undo published names",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
