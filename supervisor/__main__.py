@@ -1,0 +1,8 @@
+"""`python -m supervisor` is the console script `spoolvisor`."""
+
+from __future__ import annotations
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""The way into the command line, and the one place where its errors become one line and an exit code.
+
+A new command is a module beside this one that has a `click.Command` called `command`, and its name in `COMMANDS`. The
+module is imported when the command is used or listed, so it keeps its own expensive imports inside the command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import click
+
+from .codes import INTERRUPTED, MISUSE
+from .messages import complain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PROGRAM: Final = "spoolvisor"
+COMMANDS: Final = ("run",)
+"""Each is the name of its module too, with `-` as `_`."""
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names, in the order in which help lists them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        """Return the command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f".{cmd_name.replace('-', '_')}", __package__).command
+        return command
+
+
+def show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's callback
+    """Print the version and end, if that is wanted."""
+    if not wanted or context.resilient_parsing:
+        return
+    try:
+        version = metadata.version(PROGRAM)
+    except metadata.PackageNotFoundError:  # run from a checkout
+        version = "of no installed version"
+    click.echo(f"{PROGRAM} {version}")
+    context.exit()
+
+
+@click.command(cls=Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the version and end.",
+)
+def commands() -> None:
+    r"""Run commands, keep all of their output, and say honestly what became of both.
+
+    \b
+    Examples:
+      spoolvisor run -- make test
+      spoolvisor run --time-limit 10m --json -- pytest -q
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and end the process with its exit code."""
+    occupy_standard_descriptors()
+    try:
+        code = commands.main(args=arguments, prog_name=PROGRAM, standalone_mode=False)
+    except click.ClickException as error:
+        complain(describe(error))
+        code = MISUSE
+    except (KeyboardInterrupt, click.Abort):
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def describe(error: click.ClickException) -> str:
+    """Return what was wrong with the arguments and where help is."""
+    message = error.format_message().rstrip(".")
+    message = message[:1].lower() + message[1:]
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message} (see '{context.command_path} --help')"
+
+
+def occupy_standard_descriptors() -> None:
+    """Put `/dev/null` where 0, 1 or 2 is closed.
+
+    Else the next file opened, such as a capture, takes that number, and what is shown would be written into it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - stderr
+        pass
+    os.close(descriptor)

@@ -1,0 +1,252 @@
+"""The course of one job: its parts, wired together on the loop.
+
+A job's `Lifecycle` decides; a course tells it what happened and does what it says, at once and without waiting. What
+has to wait is in `launching.py` (up to the first read) and `ending.py` (from the last one on).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Final
+
+from .sansio.lifecycle import Action, EndReason, Lifecycle, Phase
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from .clock import Handle
+    from .process import Child
+    from .pump import Pump
+    from .request import Request
+    from .sansio.receipt import Receipt
+    from .sansio.words import CaptureReason, StreamName
+    from .services import Services
+    from .storage import Capture, Reservation
+
+DESCRIPTORS: Final[dict[StreamName, int]] = {"stdout": 1, "stderr": 2}
+TREE_BY_GROUP: Final = "tree-by-group"
+"""The limitation that is named after a forced ending: members that left the process group were not reached [F3]."""
+TREE_WATCH_SECONDS: Final = 0.02
+"""How often a tree that is being ended is looked at: below what a person notices, above what a scan of /proc costs."""
+
+
+class Course:
+    """What one job consists of while it lives. Everything runs on one loop."""
+
+    def __init__(self, job_id: str, capture_id: str, request: Request, services: Services, *, kept: bool) -> None:
+        options = request.options
+        self.job_id: Final = job_id
+        """Its number in this supervisor."""
+        self.capture_id: Final = capture_id
+        """Its identity everywhere [A6]."""
+        self.request: Final = request
+        self.services: Final = services
+        self.kept: Final = kept
+        """Whether it has files from its start (`start`), or only if its ending calls for them (`run`) [A7]."""
+        self.lifecycle: Final = Lifecycle(
+            time_limit=options.time_limit,
+            idle_limit=options.idle_limit,
+            kill_after=options.kill_after,
+            drain_timeout=options.drain_timeout,
+        )
+        self.pumps: dict[StreamName, Pump] = {}
+        self.capture: Capture | None = None
+        self.reservation: Reservation | None = None
+        self.unavailable: CaptureReason | None = None
+        self.limitations: list[str] = []
+        self.child: Child | None = None
+        self.started_at: datetime | None = None
+        self.began: float | None = None
+        self.ended_at: datetime | None = None
+        self.ended: float | None = None
+        loop = asyncio.get_running_loop()
+        self.launched: Final[asyncio.Future[None]] = loop.create_future()
+        """Done when the first byte may be read, or with the `SpawnError`."""
+        self.over: Final[asyncio.Future[None]] = loop.create_future()
+        """Done when the lifecycle says that nothing more will come."""
+        self.settled: Final[asyncio.Future[Receipt]] = loop.create_future()
+        self.writable: Final = asyncio.Event()
+        self.writable.set()
+        self.opening: Final = asyncio.Lock()
+        """Held while a foreground run's capture is opened, which both streams may ask for."""
+        self.survivors: tuple[int, ...] | None = None
+        """What is still alive of the child's group, once it was released; None where nobody can know."""
+        self.feeder: asyncio.Task[None] | None = None
+        self.last_output: float | None = None
+        self._timer: Handle | None = None
+        self._timer_at: float | None = None
+        self._awaiting_backlog: dict[StreamName, int] = {}
+
+    def request_end(self, reason: EndReason) -> None:
+        """Begin to end the tree."""
+        self.act(self.lifecycle.request_end(reason, self.services.clock.now()))
+
+    def close_stdin(self) -> None:
+        """Close the child's stdin after what is buffered; nothing if it is closed."""
+        writer = None if self.child is None else self.child.get_pipe_transport(0)
+        if isinstance(writer, asyncio.WriteTransport):
+            writer.write_eof()
+
+    async def write(self, data: bytes) -> None:
+        """Write to the child's stdin; return when its buffer has room. Raises: BrokenPipeError if it is closed."""
+        writer = None if self.child is None else self.child.get_pipe_transport(0)
+        if not isinstance(writer, asyncio.WriteTransport) or writer.is_closing():
+            raise BrokenPipeError("the child's stdin is closed")
+        writer.write(data)
+        await self.writable.wait()
+
+    def fits_receipt(self) -> bool:
+        """Whether all text so far is within the previews' ceilings, so that a receipt can carry it whole [A7]."""
+        previews = [pump.stream.preview for pump in self.pumps.values()]
+        total = sum(preview.total for preview in previews)
+        return total <= self.services.limits.preview_bytes and all(preview.fits for preview in previews)
+
+    def adopt(self, child: Child) -> None:
+        """Take the child that the spawn brought."""
+        clock = self.services.clock
+        self.child = child
+        self.limitations.extend(child.limitations)
+        self.began = clock.now()
+        self.started_at = clock.wall()
+        self.act(self.lifecycle.spawned(self.began))
+        self.exit_noticed()
+
+    def exit_noticed(self) -> None:
+        """The leader may have ended. Before the child is adopted there is nobody to tell; `adopt` looks again."""
+        if self.child is None or self.child.exit is None or self.lifecycle.status is not None:
+            return
+        self.ended = self.services.clock.now()
+        self.ended_at = self.services.clock.wall()
+        self.act(self.lifecycle.leader_exited(self.child.exit))
+
+    def output_seen(self, name: StreamName, data: bytes) -> None:
+        """A pipe gave bytes."""
+        now = self.services.clock.now()
+        self.last_output = now
+        self.lifecycle.output(now)
+        self.pumps[name].data_received(data)
+        if self._awaiting_backlog:
+            self._backlog_shrank(name, len(data))
+
+    def pipe_ended(self, name: StreamName, error: Exception | None) -> None:
+        """A pipe gives nothing more."""
+        pump = self.pumps[name]
+        if error is not None:
+            pump.end_retention("io-error")
+        pump.pipe_ended()
+        self._awaiting_backlog.pop(name, None)
+        if all(pump.ended for pump in self.pumps.values()):
+            self.act(self.lifecycle.pipes_ended())
+        elif not self._awaiting_backlog:
+            self.act(self.lifecycle.backlog_read(self.services.clock.now()))
+
+    def release(self) -> None:
+        """Reap the child, and look what it left behind. One that cannot be killed is given up [F3, F10]."""
+        child = self.child
+        if child is None:
+            return
+        if child.exit is None:
+            self.survivors = child.group_members()
+            child.abandon()
+        else:
+            child.release()
+            self.survivors = child.survivors()
+        if self.lifecycle.cause is not None:
+            self.limitations.append(TREE_BY_GROUP)
+
+    def hold(self) -> None:
+        """We stopped reading a stream: its child is held up by us."""
+        self.lifecycle.hold(self.services.clock.now())
+
+    def unhold(self) -> None:
+        """We went on reading a stream."""
+        self.lifecycle.unhold(self.services.clock.now())
+        self._rearm()
+
+    def act(self, actions: tuple[Action, ...]) -> None:
+        """Do what the lifecycle said, and look at the clock again."""
+        for action in actions:
+            self._do(action)
+        self._rearm()
+
+    def _do(self, action: Action) -> None:
+        child = self.child
+        match action:
+            case Action.SETTLE:
+                self.over.set_result(None)
+            case Action.TERMINATE_TREE if child is not None:
+                child.signal_group(signal.SIGTERM)
+                # A stopped member would take the TERM only when somebody continues it (facts 2).
+                child.signal_group(signal.SIGCONT)
+            case Action.KILL_TREE if child is not None:
+                child.signal_group(signal.SIGKILL)
+            case Action.WATCH_TREE:
+                self._watch_tree()
+            case Action.DRAIN:
+                self._measure_backlog()
+            case Action.CUT_PIPES if child is not None:
+                self._cut_pipes(child)
+            case _:
+                raise AssertionError(f"{action.name} without a child")
+
+    def _watch_tree(self) -> None:
+        child, lifecycle = self.child, self.lifecycle
+        if child is None or lifecycle.phase not in {Phase.TERMINATING, Phase.STRAGGLING, Phase.KILLING}:
+            return
+        if lifecycle.status is not None:
+            members = child.group_members()
+            if members is None:
+                # Nobody can see whether a member is left, so none gets a grace that might never be used.
+                child.signal_group(signal.SIGKILL)
+            if not members:
+                self.act(lifecycle.tree_empty())
+                return
+        clock = self.services.clock
+        clock.call_at(clock.now() + TREE_WATCH_SECONDS, self._watch_tree)
+
+    def _measure_backlog(self) -> None:
+        assert self.child is not None
+        for name, pump in self.pumps.items():
+            if not pump.ended and (unread := self.child.unread(DESCRIPTORS[name])):
+                self._awaiting_backlog[name] = unread
+        if not self._awaiting_backlog:
+            self.lifecycle.backlog_read(self.services.clock.now())
+
+    def _backlog_shrank(self, name: StreamName, count: int) -> None:
+        left = self._awaiting_backlog.get(name, 0) - count
+        if left > 0:
+            self._awaiting_backlog[name] = left
+            return
+        self._awaiting_backlog.pop(name, None)
+        if not self._awaiting_backlog:
+            self.act(self.lifecycle.backlog_read(self.services.clock.now()))
+
+    def _cut_pipes(self, child: Child) -> None:
+        for name, pump in self.pumps.items():
+            if not pump.ended:
+                pump.cut = True
+                reader = child.get_pipe_transport(DESCRIPTORS[name])
+                if reader is not None:
+                    reader.close()
+
+    def _rearm(self) -> None:
+        deadline = self.lifecycle.next_deadline()
+        if deadline is None or (self._timer_at is not None and self._timer_at <= deadline):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self.services.clock.call_at(deadline, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = self._timer_at = None
+        while actions := self.lifecycle.tick(self.services.clock.now()):
+            for action in actions:
+                self._do(action)
+        self._rearm()
+
+    def stop_clock(self) -> None:
+        """No deadline is left to keep."""
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,213 @@
+"""How a job begins: capture, child, launch record, and only then the first read [A7].
+
+The order is the promise: a command whose capture could be opened has its files before it runs, and a record of its
+launch, with a pending receipt, before its first byte is taken from the pipe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from .course import DESCRIPTORS, Course
+from .errors import SpawnError, StorageError
+from .live import Window
+from .pump import Pump
+from .reporting import pending_receipt
+from .request import PIPE
+from .sansio.preview import Preview
+from .sansio.retention import Retention
+from .sansio.sanitizer import Sanitizer
+from .sansio.stream import Stream
+from .sinks import MemorySink, Nowhere, Sink, SpoolSink
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
+
+    from .sansio.words import CaptureReason, StreamName
+
+STDIN_SLICE: Final = 1024 * 1024
+"""How much of a given stdin is put into the pipe's buffer at once, so that it is not all held twice."""
+
+
+class Protocol(asyncio.SubprocessProtocol):
+    """Tells a course what its transport says."""
+
+    def __init__(self, course: Course) -> None:
+        self._course: Final = course
+        self._names: Final[dict[int, StreamName]] = {1: "stdout", 2: "stderr"}
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Bytes came out of a pipe."""
+        self._course.output_seen(self._names[fd], data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """A pipe ended. The child's closing its stdin is no error of the job."""
+        if fd == 0:
+            self._course.writable.set()
+        else:
+            self._course.pipe_ended(self._names[fd], exc)
+
+    def process_exited(self) -> None:
+        """The leader ended."""
+        self._course.exit_noticed()
+
+    def pause_writing(self) -> None:
+        """The buffer of stdin is full."""
+        self._course.writable.clear()
+
+    def resume_writing(self) -> None:
+        """The buffer of stdin has room."""
+        self._course.writable.set()
+
+
+async def launch(course: Course) -> None:
+    """Return when the child runs, its launch is on record, and its first byte may be read; or when it is not wanted.
+
+    Raises: SpawnError, after telling the lifecycle.
+    """
+    await _prepare(course)
+    lifecycle = course.lifecycle
+    if lifecycle.cause is not None:
+        course.act(lifecycle.not_spawned())
+        return
+    try:
+        child = await course.services.spawn(Protocol(course), course.request.launch)
+    except SpawnError:
+        course.act(lifecycle.not_spawned())
+        raise
+    course.adopt(child)
+    if course.capture is not None:
+        await _record(course)
+    for name, pump in course.pumps.items():
+        pump.start()
+        reader = child.get_pipe_transport(DESCRIPTORS[name])
+        assert isinstance(reader, asyncio.ReadTransport)
+        pump.valve = reader
+        reader.resume_reading()
+    _feed_stdin(course)
+
+
+async def _prepare(course: Course) -> None:
+    """Open the capture of a kept job, and make the pumps."""
+    services, options = course.services, course.request.options
+    names: tuple[StreamName, ...] = ("stdout",) if options.merge else ("stdout", "stderr")
+    if options.capture == "spool":
+        course.unavailable = services.unavailable
+        course.limitations.extend(services.limitations)
+        if course.kept and services.conversation is not None:
+            await open_capture(course, names)
+    retention = Retention(services.limits, merged=options.merge)
+    for name in names:
+        course.pumps[name] = _pump(course, name, retention)
+    services.live_streams += len(names)
+
+
+async def open_capture(course: Course, names: tuple[StreamName, ...]) -> bool:
+    """Open the capture's files, or learn why there will be none; return whether there are."""
+    conversation = course.services.conversation
+    assert conversation is not None
+    try:
+        course.capture = await conversation.create_capture(course.capture_id, names)
+    except StorageError as error:
+        course.unavailable = error.reason
+        course.limitations.append(str(error))
+        return False
+    course.reservation = conversation.allowance.reservation()
+    return True
+
+
+def _pump(course: Course, name: StreamName, retention: Retention) -> Pump:
+    services, options = course.services, course.request.options
+    limits = services.limits
+    chars = limits.preview_stdout_chars if name == "stdout" else limits.preview_stderr_chars
+    sanitizer = Sanitizer(services.needles(options.env), redact=services.redact)
+    stream = Stream(name, sanitizer, Preview(chars, limits.preview_bytes))
+    pump = Pump(
+        stream,
+        _sink(course, name, retention),
+        clock=services.clock,
+        stall_timeout=limits.stall_timeout,
+        high_mark=services.high_mark,
+        on_hold=course.hold,
+        on_unhold=course.unhold,
+        on_progress=lambda: None,
+    )
+    if options.capture == "none":
+        stream.mute()
+    elif course.unavailable is not None:
+        pump.end_retention(course.unavailable)
+    if options.window_bytes:
+        pump.tap = Window(options.window_bytes)
+    return pump
+
+
+def _sink(course: Course, name: StreamName, retention: Retention) -> Sink:
+    if course.capture is not None:
+        assert course.reservation is not None
+        return SpoolSink(name, course.capture.spools[name], retention, course.reservation)
+    if course.kept or course.unavailable is not None or course.request.options.capture == "none":
+        return Nowhere()
+
+    async def open_spool() -> Sink | CaptureReason:
+        await _open_once(course)
+        if course.capture is None or course.reservation is None:
+            assert course.unavailable is not None
+            return course.unavailable
+        return SpoolSink(name, course.capture.spools[name], retention, course.reservation)
+
+    return MemorySink(course.fits_receipt, open_spool)
+
+
+async def _open_once(course: Course) -> None:
+    """Open the capture of a foreground run; the second of two streams finds it open, or unavailable."""
+    async with course.opening:
+        wanted = course.capture is None and course.unavailable is None
+        if wanted and await open_capture(course, tuple(course.pumps)):
+            await _record(course)
+
+
+async def _record(course: Course) -> None:
+    """Write the launch record: who owns the capture, which process it is of, and its receipt so far."""
+    assert course.capture is not None
+    assert course.services.conversation is not None
+    record = {
+        "schema": 1,
+        "owner": course.services.conversation.owner.identity,
+        "receipt": json.loads(pending_receipt(course).fitted().to_json()),
+    }
+    try:
+        await course.capture.record_launch(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
+    except StorageError as error:
+        for pump in course.pumps.values():
+            pump.end_retention(error.reason)
+
+
+def _feed_stdin(course: Course) -> None:
+    stdin = course.request.options.stdin
+    if stdin is None or stdin == PIPE:
+        return
+    source = _slices(stdin) if isinstance(stdin, bytes) else stdin
+    course.feeder = asyncio.get_running_loop().create_task(_feed(course, source))
+
+
+async def _slices(data: bytes) -> AsyncIterable[bytes]:
+    for start in range(0, len(data), STDIN_SLICE):
+        yield data[start : start + STDIN_SLICE]
+
+
+async def _feed(course: Course, source: AsyncIterable[bytes]) -> None:
+    """Write the source to the child. A child that does not want it all is no error of the job [F7]."""
+    with suppress(BrokenPipeError):
+        try:
+            async for chunk in source:
+                await course.write(chunk)
+        except BrokenPipeError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- the caller's iterable, not ours: the child gets its EOF all the same
+            course.limitations.append("stdin-source-failed")
+            message = "the async iterable given as stdin failed; the child got its end of file there"
+            asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
+    course.close_stdin()

@@ -1,0 +1,157 @@
+"""What the caller asks for, checked at once: after this, only the world can say no.
+
+A wrong argument raises `ValueError` or `TypeError` before anything exists. Error texts name the argument, never a value
+of the command or its environment.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypedDict
+
+from .limits import not_negative, positive
+from .process import Launch
+
+PIPE: Final = "pipe"
+"""`stdin=PIPE`: the caller writes with `Job.write` and ends with `Job.write_eof`."""
+
+Stdin = bytes | AsyncIterable[bytes] | Literal["pipe"] | None
+Command = str | Sequence[str | os.PathLike[str]]
+CaptureMode = Literal["spool", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a command is to be run; the keyword arguments of `Supervisor.start`, with their defaults."""
+
+    cwd: str | os.PathLike[str] | None = None
+    env: Mapping[str, str] | None = None
+    stdin: Stdin = None
+    shell: bool = False
+    label: str | None = None
+    call_id: str | None = None
+    record_command: bool = True
+    time_limit: float | None = None
+    idle_limit: float | None = None
+    kill_after: float = 5.0
+    drain_timeout: float = 1.0
+    merge: bool = False
+    capture: CaptureMode = "spool"
+    window_bytes: int = 0
+
+
+class OptionsDict(TypedDict, total=False):
+    """The keyword arguments of `Supervisor.start` and `Supervisor.run`. Durations are seconds."""
+
+    cwd: str | os.PathLike[str] | None
+    """Where the command runs; None: where the supervisor runs."""
+    env: Mapping[str, str] | None
+    """Replaces the environment, as in `subprocess`; None: inherits it."""
+    stdin: Stdin
+    """None (`/dev/null`), bytes, an async iterable of bytes, or `PIPE` (F7)."""
+    shell: bool
+    """Run one string by `bash -c` (`sh -c` where there is no bash), untouched."""
+    label: str | None
+    """What a person calls it; sanitised, at most 200 characters (A6)."""
+    call_id: str | None
+    """The host's own id of the call."""
+    record_command: bool
+    """False: neither launch record nor receipt names the argv (C8)."""
+    time_limit: float | None
+    """After it the tree is ended and the state is `timeout` / `time-limit`."""
+    idle_limit: float | None
+    """The same for a child that writes nothing for so long; our own pauses do not count (B4)."""
+    kill_after: float
+    """From TERM to KILL; 0 kills at once."""
+    drain_timeout: float
+    """How long a pipe that is still open after the exit is read (F2)."""
+    merge: bool
+    """One pipe for both streams, called `stdout`; `stderr` is then None (B7)."""
+    capture: CaptureMode
+    """"spool", or "none": no output text is kept or shown anywhere (B9)."""
+    window_bytes: int
+    """Keep the last bytes of each stream in memory for `Job.live`, whatever is retained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A command and options that were found to be usable."""
+
+    launch: Launch
+    options: Options
+    shown_command: tuple[str, ...]
+    """The command as the caller gave it: one text for a shell command."""
+
+
+def checked(command: Command, options: Options) -> Request:
+    """Return the request. Raises: TypeError, ValueError."""
+    for name in ("time_limit", "idle_limit"):
+        _check_seconds(name, getattr(options, name), positive)
+    for name in ("kill_after", "drain_timeout"):
+        _check_seconds(name, getattr(options, name), not_negative)
+    for name in ("label", "call_id"):
+        _check_text(name, getattr(options, name))
+    if options.window_bytes < 0:
+        raise ValueError("window_bytes must not be negative")
+    if options.capture not in {"spool", "none"}:
+        raise ValueError('capture must be "spool" or "none"')
+    argv, shown = _argv(command, shell=options.shell)
+    launch = Launch(
+        argv=argv,
+        cwd=None if options.cwd is None else os.fspath(options.cwd),
+        env=None if options.env is None else dict(options.env),
+        stdin="null" if options.stdin is None else "pipe",
+        merge=options.merge,
+    )
+    if not _is_stdin(options.stdin):
+        raise TypeError("stdin must be None, bytes, an async iterable of bytes, or PIPE")
+    return Request(launch, options, shown)
+
+
+def _argv(command: Command, *, shell: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if isinstance(command, str):
+        if not shell:
+            raise TypeError("a command in one string needs shell=True; without a shell, give a list")
+        if not command.strip():
+            raise ValueError("the shell command is empty")
+        # bash, because that is what people write for; the string stays one argument, untouched [A5].
+        return (shutil.which("bash") or "/bin/sh", "-c", command), (command,)
+    if not _is_list(command):
+        raise TypeError("a command is a list or tuple of strings, or one string with shell=True")
+    if shell:
+        raise TypeError("a list never goes through a shell; give one string with shell=True")
+    argv = tuple(os.fspath(part) for part in command)
+    return argv, argv
+
+
+def _is_stdin(stdin: object) -> bool:
+    return stdin is None or stdin == PIPE or isinstance(stdin, bytes | AsyncIterable)
+
+
+def _is_list(command: object) -> bool:
+    return isinstance(command, Sequence) and not isinstance(command, bytes | bytearray | memoryview)
+
+
+def _check_text(name: str, value: object) -> None:
+    if not (value is None or isinstance(value, str)):
+        raise TypeError(f"{name} must be a string")
+
+
+def _check_seconds(name: str, value: object, check: Callable[[float], float]) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number of seconds")
+    try:
+        check(float(value))
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from None
+
+
+def conversation_path(directory: str | os.PathLike[str] | None) -> Path | None:
+    """Return the absolute path of a conversation's directory, symlinks left as they are."""
+    return None if directory is None else Path(os.path.abspath(directory))  # noqa: PTH100 -- resolve() follows links

@@ -1,0 +1,209 @@
+"""The supervisor: starts jobs, knows them, and leaves nothing behind when it closes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, Literal, Self, Unpack
+
+from . import ending
+from .clock import Clock, SystemClock
+from .course import Course
+from .errors import StorageError, TooManyJobs, UnknownCapture
+from .job import Job
+from .limits import Limits
+from .process import spawn as spawn_child
+from .request import Command, Options, OptionsDict, checked, conversation_path
+from .sansio.cursor import new_capture_id
+from .sansio.needles import NeedleSet, credential_values
+from .services import Services, Spawn
+from .storage import LocalStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from .sansio.receipt import Receipt
+    from .storage import Storage
+
+REMEMBERED_JOBS: Final = 256
+"""Ended jobs that `job()` still finds. Older ones are read from their files; nothing here is unbounded [B3]."""
+REMEMBERED_NEEDLES: Final = 16
+"""Sets of known values that stay built: environments differ rarely, and building one takes milliseconds."""
+
+
+class Supervisor:
+    """Runs commands and owns their output. One event loop; use as `async with Supervisor(directory) as supervisor`.
+
+    Args:
+        directory: The conversation that owns the captures; it must exist and be ours. None: nothing is kept (D1).
+        limits: What may be kept, held and shown.
+        secrets: Known values by name, besides those of credential-named variables (C5).
+        redaction: "default", or "none" for text that is decoded and stripped only.
+        durability: "barrier", or "none" to skip every sync; receipts say which (D4).
+        spawn: Starts children; a seam for tests.
+        storage: Opens the directory; a seam for tests.
+        clock: What deadlines go by; a seam for tests.
+
+    Raises: ValueError for a redaction or durability that does not exist. A directory that cannot be used is no error:
+    captures are then `unavailable`, and receipts say why (D2).
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] | None = None,
+        *,
+        limits: Limits | None = None,
+        secrets: Mapping[str, str] | None = None,
+        redaction: Literal["default", "none"] = "default",
+        durability: Literal["barrier", "none"] = "barrier",
+        spawn: Spawn | None = None,
+        storage: Storage | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if redaction not in {"default", "none"}:
+            raise ValueError('redaction must be "default" or "none"')
+        if durability not in {"barrier", "none"}:
+            raise ValueError('durability must be "barrier" or "none"')
+        self._directory: Final = conversation_path(directory)
+        self._durability: Final[Literal["barrier", "none"]] = durability
+        self._storage: Final[Storage] = storage or LocalStorage()
+        self._secrets: Final = dict(secrets or {})
+        self._needles: OrderedDict[tuple[tuple[tuple[str, str], ...], ...], NeedleSet] = OrderedDict()
+        self._services: Final = Services(
+            clock=clock or SystemClock(),
+            limits=limits or Limits(),
+            spawn=spawn or spawn_child,
+            needles=self._needles_for,
+            redact=redaction == "default",
+        )
+        self._live: dict[str, Job] = {}
+        self._ended: OrderedDict[str, Job] = OrderedDict()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._count = 0
+        self._state: Literal["new", "open", "closed"] = "new"
+
+    async def __aenter__(self) -> Self:
+        """Open the conversation. Returns a supervisor that can start jobs, whatever the directory is like."""
+        if self._state != "new":
+            raise RuntimeError("a Supervisor is entered once")
+        services = self._services
+        if self._directory is not None:
+            try:
+                services.conversation = await self._storage.open(
+                    self._directory, limits=services.limits, durability=self._durability
+                )
+            except StorageError as error:
+                services.unavailable = error.reason
+                services.limitations = (str(error),)
+            else:
+                services.unavailable = None
+                services.limitations = services.conversation.limitations
+        self._state = "open"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End what still runs (`supervisor-shutdown`), settle and publish it, release everything [F10].
+
+        Cancellation: the closing is completed first; it is bounded by the jobs' own deadlines.
+        """
+        self._state = "closed"
+        await ending.outlast(asyncio.get_running_loop().create_task(self._close()))
+
+    async def start(self, command: Command, **options: Unpack[OptionsDict]) -> Job:
+        """Start a command and return its job, once its launch is on record and before its first byte is read [A7].
+
+        Args:
+            command: A list, run without a shell; or one string with `shell=True`.
+            **options: See `OptionsDict`.
+
+        Raises:
+            ValueError, TypeError: an argument cannot be used; nothing was started.
+            SpawnError: the command could not be started; it carries a settled receipt [F6].
+            TooManyJobs: `Limits.max_jobs` are live.
+
+        Cancellation: the tree is ended, the receipt settled and published, then the cancellation goes on [F5].
+        """
+        course = self._launch(command, Options(**options), kept=True)
+        await ending.end_on_cancel(course, self._tasks[course.job_id], course.launched)
+        return self._find(course.job_id)
+
+    async def run(self, command: Command, **options: Unpack[OptionsDict]) -> Receipt:
+        """Run a command to its end and return its receipt. A small success leaves no file [A7].
+
+        Takes and raises what `start` does; a non-zero exit is no error, see `Receipt.check`.
+
+        Cancellation: the tree is ended, the receipt settled and published, then the cancellation goes on; a second one
+        changes nothing [F5].
+        """
+        course = self._launch(command, Options(**options), kept=False)
+        task = self._tasks[course.job_id]
+        await ending.end_on_cancel(course, task, course.launched)
+        await ending.end_on_cancel(course, task, course.settled)
+        return course.settled.result()
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The live jobs and the last ended ones, oldest first."""
+        return (*self._ended.values(), *self._live.values())
+
+    def job(self, job_id: str) -> Job:
+        """Return the job of that id. Raises: UnknownCapture, also for one that ended long ago."""
+        return self._find(job_id)
+
+    async def join(self) -> None:
+        """Return when no job is live, those started meanwhile included. Cancellation: the jobs go on."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    def _launch(self, command: Command, options: Options, *, kept: bool) -> Course:
+        if self._state != "open":
+            raise RuntimeError("a Supervisor starts jobs inside its `async with` block")
+        services = self._services
+        most = services.limits.max_jobs
+        if most is not None and len(self._live) >= most:
+            raise TooManyJobs(f"{most} jobs are live already", live=len(self._live))
+        request = checked(command, options)
+        self._count += 1
+        job_id = str(self._count)
+        capture_id = new_capture_id(services.clock.wall(), os.urandom(16))
+        course = Course(job_id, capture_id, request, services, kept=kept)
+        self._live[job_id] = Job(course)
+        task = asyncio.get_running_loop().create_task(ending.carry(course), name=f"spoolvisor job {job_id}")
+        self._tasks[job_id] = task
+        task.add_done_callback(lambda _: self._retire(job_id))
+        return course
+
+    def _retire(self, job_id: str) -> None:
+        del self._tasks[job_id]
+        job = self._live.pop(job_id)
+        if job.pid is not None:
+            self._ended[job_id] = job
+            while len(self._ended) > REMEMBERED_JOBS:
+                self._ended.popitem(last=False)
+
+    def _find(self, job_id: str) -> Job:
+        job = self._live.get(job_id) or self._ended.get(job_id)
+        if job is None:
+            raise UnknownCapture(f"no job {job_id!r} is known to this supervisor")
+        return job
+
+    def _needles_for(self, environment: Mapping[str, str] | None) -> NeedleSet:
+        """Return the known values for a child of that environment: the supervisor's, the child's, the caller's [C5]."""
+        sources = (credential_values(os.environ), credential_values(environment or {}), self._secrets)
+        key = tuple(tuple(sorted(source.items())) for source in sources)
+        if key not in self._needles:
+            self._needles[key] = NeedleSet.build(*sources)
+            while len(self._needles) > REMEMBERED_NEEDLES:
+                self._needles.popitem(last=False)
+        return self._needles[key]
+
+    async def _close(self) -> None:
+        for job in tuple(self._live.values()):
+            job.shut_down()
+        await self.join()
+        if self._services.conversation is not None:
+            await self._services.conversation.close()
