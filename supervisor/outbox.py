@@ -42,6 +42,11 @@ class Outbox:
         """The write that is out, if one is; for telling it from the next one."""
         return self._flight
 
+    @property
+    def busy(self) -> bool:
+        """Whether a write is out, an abandoned one included: the file may still grow."""
+        return self._flight is not None or (self._abandoned is not None and not self._abandoned.done())
+
     def put(self, text: bytes) -> None:
         """Take text to write; it is dropped once retention has ended. Never waits: call `room` before the next one."""
         self._put(text)
@@ -119,7 +124,8 @@ class Outbox:
         self._flight.add_done_callback(self._landed)
 
     def _landed(self, flight: asyncio.Task[Kept]) -> None:
-        if flight is not self._flight:
+        if flight is not self._flight:  # abandoned: it adds nothing any more
+            self._on_progress()
             return
         self._flight = None
         self._take_in(flight)

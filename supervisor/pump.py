@@ -149,8 +149,8 @@ class Pump:
         assert self._task is not None
         while not self._task.done():
             write = self.outbox.flight
-            await asyncio.wait({self._task}, timeout=self._stall_timeout)
-            if write is not None and write is self.outbox.flight:
+            ended, _ = await asyncio.wait({self._task}, timeout=self._stall_timeout)
+            if not ended and write is not None and write is self.outbox.flight:
                 self.outbox.end("writer-stalled")
         self._task.result()
         if self.stream.trusted and not self.stream.muted:

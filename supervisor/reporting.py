@@ -99,8 +99,9 @@ def _receipt(course: Course, *, sealed: Sealed | None, settled: bool) -> Receipt
 
 def _process(course: Course, *, settled: bool) -> ProcessFacts:
     lifecycle = course.lifecycle
-    state, reason = lifecycle.process_facts()
     status = lifecycle.status
+    # A request to end it is no end: until the exit is seen, a snapshot says that the child runs.
+    state, reason = lifecycle.process_facts() if settled or status is not None else ("running", None)
     return ProcessFacts(
         state=state,
         code=status.code if isinstance(status, Exited) else None,
@@ -195,7 +196,9 @@ def _ending(course: Course, pump: Pump, sealed: SealedStream | None) -> dict[str
     verdict = stream.verdict()
     if verdict.state == "complete" and sealed is not None and sealed.fault is not None:
         # After a failed data or name sync a capture is never complete [D4].
-        return {"state": "partial", "reason": sealed.fault.reason}
+        reason = sealed.fault.reason
+        # Where nobody knows what the file holds, nothing in it can be relied on [D8].
+        return {"state": "failed" if reason == "writer-stuck" else "partial", "reason": reason}
     return {"state": verdict.state, "reason": verdict.reason}
 
 

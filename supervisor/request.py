@@ -11,7 +11,7 @@ import shutil
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict, overload
 
 from .limits import not_negative, positive
 from .process import Launch
@@ -152,6 +152,10 @@ def _check_seconds(name: str, value: object, check: Callable[[float], float]) ->
         raise ValueError(f"{name} {error}") from None
 
 
+@overload
+def conversation_path(directory: str | os.PathLike[str]) -> Path: ...
+@overload
+def conversation_path(directory: str | os.PathLike[str] | None) -> Path | None: ...
 def conversation_path(directory: str | os.PathLike[str] | None) -> Path | None:
     """Return the absolute path of a conversation's directory, symlinks left as they are."""
     return None if directory is None else Path(os.path.abspath(directory))  # noqa: PTH100 -- resolve() follows links

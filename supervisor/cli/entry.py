@@ -61,13 +61,13 @@ def show_version(context: click.Context, _: click.Parameter, wanted: bool) -> No
     help="Show the version and end.",
 )
 def commands() -> None:
-    r"""Run commands, keep all of their output, and say honestly what became of both.
+    """Run commands, keep all of their output, and say honestly what became of both.
 
     \b
     Examples:
       spoolvisor run -- make test
       spoolvisor run --time-limit 10m --json -- pytest -q
-    """
+    """  # noqa: D301 -- \b is a character: click keeps the line breaks after it
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

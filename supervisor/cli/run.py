@@ -70,7 +70,7 @@ _CONVERSATION_BYTES: Final = size_text(_DEFAULTS.conversation_bytes)
 )
 @click.argument("command", metavar="COMMAND...", nargs=-1, required=True)
 def command(command: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - what click makes of the options above
-    r"""Run COMMAND, show its output as it comes, and keep it, sanitised, in a directory of captures.
+    """Run COMMAND, show its output as it comes, and keep it, sanitised, in a directory of captures.
 
     At the end a receipt says how the command ended, what was kept, and where. The command reads nothing from stdin.
 
@@ -89,7 +89,7 @@ def command(command: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - wh
       spoolvisor run --time-limit 10m --idle-limit 90s -- pytest -q
       spoolvisor run --shell 'make 2>&1 | tail -n 20'
       spoolvisor run --json --quiet --secret DEPLOY_PIN -- ./deploy.sh
-    """
+    """  # noqa: D301 -- \b is a character: click keeps the line breaks after it
     return execute(plan_of(command, given, os.environ))
 
 

@@ -318,6 +318,13 @@ class Receipt(Facts):
         """Return the receipt for a person or a model; `budget` bounds its characters, facts are never cut."""
         return rendering.render(self, budget)
 
+    def __eq__(self, other: object) -> bool:
+        """Compare the facts; pydantic would compare the bound readers too."""
+        return self.__dict__ == other.__dict__ if isinstance(other, Receipt) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.capture_id)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as JSON: a bound reader holds descriptors and tasks that belong to this process."""
         return (type(self).parse, (self.to_json(),))

@@ -140,7 +140,7 @@ def _stream_line(name: StreamName, facts: StreamFacts) -> str:
     if facts.redactions:
         named = ", ".join(f"{_one_line(key)} {count:,}" for key, count in facts.redactions.items())
         words.append(f"redacted {sum(facts.redactions.values()):,} ({named})")
-    if facts.reference is not None:
+    if facts.reference is not None and facts.raw.observed != 0:
         words.append("in " + _place(facts.reference, facts.path, facts.access))
     if facts.raw_copy is not None:
         words.append("unsanitised in " + _place(facts.raw_copy.reference, facts.raw_copy.path, facts.access))
@@ -164,8 +164,10 @@ def _amount(facts: StreamFacts) -> str:
 
 
 def _place(reference: str, path: str | None, access: Access) -> str:
-    beside = path if access == "local" else _ROUTES.get(access, "not available here")
-    return _one_line(reference) if beside is None else f"{_one_line(reference)} ({_one_line(beside)})"
+    """Return where the text is: the path if it is of use here, since the reference is its end."""
+    if access == "local":
+        return _one_line(path or reference)
+    return f"{_one_line(reference)} ({_ROUTES.get(access, 'not available here')})"
 
 
 def _trust_lines(receipt: Receipt) -> Iterable[str]:

@@ -76,7 +76,7 @@ def test_help_goes_to_stdout(spoolvisor: CommandLine, arguments: tuple[str, ...]
     done = spoolvisor(*arguments)
     assert (done.code, done.err) == (0, "")
     assert "Examples:" in done.out
-    assert "spoolvisor run -- make test" in done.out
+    assert "\n    spoolvisor run -- make test\n" in done.out, "an example is a line of its own"
     assert list(spoolvisor.place.iterdir()) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -12,8 +13,8 @@ from supervisor.sansio.lifecycle import CONFIRM_SECONDS, STATE_OF, Action, EndRe
 
 SECONDS: Final = st.integers(0, 12)
 NEVER: Final = float("inf")
-LIMIT: Final = st.one_of(st.none(), st.integers(1, 12))
-GRACE: Final = st.one_of(st.just(NEVER), st.integers(0, 6))
+LIMIT: Final = st.one_of(st.integers(1, 12), st.none())
+GRACE: Final = st.one_of(st.integers(0, 6), st.just(NEVER))
 
 
 class Life(RuleBasedStateMachine):
@@ -33,15 +34,27 @@ class Life(RuleBasedStateMachine):
         self.drained: float | None = None
         self.draining = False
 
-    @initialize(time_limit=LIMIT, idle_limit=LIMIT, kill_after=GRACE, drain_timeout=GRACE)
-    def begin(self, time_limit: int | None, idle_limit: int | None, kill_after: float, drain_timeout: float) -> None:
-        """Any limits, also none, zero and endless."""
+    @initialize(
+        time_limit=LIMIT,
+        idle_limit=LIMIT,
+        kill_after=GRACE,
+        drain_timeout=GRACE,
+        start=st.sampled_from(["launching", "running", "running", "exited", "exited"]),
+    )
+    def begin(
+        self, time_limit: int | None, idle_limit: int | None, kill_after: float, drain_timeout: float, start: str
+    ) -> None:
+        """Any limits, also none, zero and endless; mostly on the way already, since a failed spawn leads nowhere."""
         self.time_limit = NEVER if time_limit is None else time_limit
         self.idle_limit = NEVER if idle_limit is None else idle_limit
         self.kill_after, self.drain_timeout = kill_after, drain_timeout
         self.life = Lifecycle(
             time_limit=time_limit, idle_limit=idle_limit, kill_after=kill_after, drain_timeout=drain_timeout
         )
+        if start != "launching":
+            self.spawn()
+        if start == "exited":
+            self.leader_exits(Exited(0))
 
     def at(self, action: Action) -> float | None:
         """Return when the lifecycle last asked for `action`."""
@@ -145,6 +158,18 @@ class Life(RuleBasedStateMachine):
         self.life.unhold(self.now)
         self.do(())
 
+    @precondition(lambda self: self.life.started and self.life.pipes is Pipes.OPEN and self.holds < 2)
+    @rule(before=SECONDS, after=SECONDS)
+    def write_during_a_pause(self, before: int, after: int) -> None:
+        """What a hypothesis of single steps seldom comes to: a clock that is set while it stands."""
+        self.hold()
+        self.wait(before)
+        self.write()
+        if self.draining:
+            self.read_backlog()
+        self.wait(after)
+        self.unhold()
+
     @rule(seconds=SECONDS)
     def wait(self, seconds: int) -> None:
         """Time passes, from deadline to deadline."""
@@ -226,4 +251,5 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=300, deadline=None)
 TestLife.__doc__ = "Hypothesis looks for an order of events and times that breaks an invariant."

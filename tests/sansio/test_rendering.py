@@ -70,7 +70,7 @@ def test_an_ordinary_success_is_a_few_lines() -> None:
     assert render(receipt(stdout, text_of(""), duration=0.0123)) == (
         "job: exited 0 in 0.01 s\n"
         "capture complete: all output is accounted for\n"
-        "stdout: 6 bytes, 1 line, in tool-outputs/captures/x/stdout.log (/c/stdout.log)\n"
+        "stdout: 6 bytes, 1 line, in /c/stdout.log\n"
         "stderr: empty\n"
         "| hello\n"
     )
@@ -181,13 +181,13 @@ def test_every_state_is_explained(state: CaptureState) -> None:
         ({"omitted": 70}, "6 bytes, 1 line, 70 bytes omitted as undecidable"),
         ({"redactions": {"A_KEY": 2, "B\nC": 1000}}, "6 bytes, 1 line, redacted 1,002 (A_KEY 2, B\\nC 1,000)"),
         ({"reference": "r", "access": "local"}, "6 bytes, 1 line, in r"),
-        ({"reference": "r", "path": "/r", "access": "local"}, "6 bytes, 1 line, in r (/r)"),
+        ({"reference": "r", "path": "/r", "access": "local"}, "6 bytes, 1 line, in /r"),
         ({"reference": "r", "path": "/r", "access": "needs-transfer"}, "6 bytes, 1 line, in r (needs a transfer)"),
         ({"reference": "r", "path": "/r", "access": "unavailable"}, "6 bytes, 1 line, in r (not available here)"),
         ({"reference": "r", "access": "inline"}, "6 bytes, 1 line, in r (all of it is here)"),
         (
             {"raw_copy": RawCopy(reference="r", path="/r"), "access": "local"},
-            "6 bytes, 1 line, unsanitised in r (/r)",
+            "6 bytes, 1 line, unsanitised in /r",
         ),
     ],
 )
