@@ -10,9 +10,12 @@ import sys
 if sys.platform == "win32":
     raise ImportError("spoolvisor does not run on Windows: it needs POSIX pipes, signals and private files")
 
+from .captures import follow_capture, read_capture
+from .completions import Completion
 from .errors import (
     CursorError,
     JobFailed,
+    LiveCapture,
     SpawnError,
     StorageError,
     SupervisorError,
@@ -21,18 +24,23 @@ from .errors import (
 )
 from .job import Job
 from .limits import Limits
+from .recovering import list_captures, recover, remove_captures
 from .request import PIPE
 from .sansio.cursor import Cursor
+from .sansio.page import Page
 from .sansio.receipt import Receipt
 from .supervisor import Supervisor
 
 __all__ = [
     "PIPE",
+    "Completion",
     "Cursor",
     "CursorError",
     "Job",
     "JobFailed",
     "Limits",
+    "LiveCapture",
+    "Page",
     "Receipt",
     "SpawnError",
     "StorageError",
@@ -40,4 +48,9 @@ __all__ = [
     "SupervisorError",
     "TooManyJobs",
     "UnknownCapture",
+    "follow_capture",
+    "list_captures",
+    "read_capture",
+    "recover",
+    "remove_captures",
 ]

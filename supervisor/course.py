@@ -10,6 +10,8 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING, Final
 
+from .desk import Desk
+from .progress import Progress
 from .sansio.lifecycle import Action, EndReason, Lifecycle, Phase
 
 if TYPE_CHECKING:
@@ -66,6 +68,11 @@ class Course:
         self.over: Final[asyncio.Future[None]] = loop.create_future()
         """Done when the lifecycle says that nothing more will come."""
         self.settled: Final[asyncio.Future[Receipt]] = loop.create_future()
+        self.progress: Final[dict[StreamName, Progress]] = {name: Progress() for name in DESCRIPTORS}
+        """Tells followers of a stream that text was committed, or that none will be any more."""
+        self.settled.add_done_callback(self._tell_followers)
+        self.desks: Final[dict[StreamName, Desk]] = {name: Desk() for name in DESCRIPTORS}
+        """Where followers of a stream are served."""
         self.writable: Final = asyncio.Event()
         self.writable.set()
         self.opening: Final = asyncio.Lock()
@@ -245,6 +252,10 @@ class Course:
             for action in actions:
                 self._do(action)
         self._rearm()
+
+    def _tell_followers(self, _: asyncio.Future[Receipt]) -> None:
+        for progress in self.progress.values():
+            progress.happened()
 
     def stop_clock(self) -> None:
         """No deadline is left to keep."""

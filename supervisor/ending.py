@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from . import launching, reporting
+from . import following, launching, reporting
 from .errors import SpawnError
 
 if TYPE_CHECKING:
@@ -37,7 +37,11 @@ async def carry(course: Course) -> None:
             return
         course.launched.set_result(None)
         await course.over
-        course.settled.set_result(await _settle(course))
+        receipt, marked = await _settle(course)
+        receipt = following.routed(receipt, course)
+        course.settled.set_result(receipt)
+        if course.kept and course.child is not None and marked is not None:
+            course.services.offers.offer(receipt, marked=marked)
     except BaseException as error:
         _give_up(course, error)
         if not isinstance(error, AssertionError):
@@ -73,8 +77,8 @@ async def outlast(task: asyncio.Task[Any]) -> None:
         raise cancelled
 
 
-async def _settle(course: Course) -> Receipt:
-    """Decide, write, reap, publish."""
+async def _settle(course: Course) -> tuple[Receipt, bool | None]:
+    """Decide, write, reap, publish; what is returned is that of `_publish`."""
     pumps = course.pumps.values()
     whole = course.lifecycle.ended_normally
     await _end_stdin(course)
@@ -95,17 +99,23 @@ async def _settle(course: Course) -> Receipt:
     return await _publish(course)
 
 
-async def _publish(course: Course) -> Receipt:
-    """Give the files their final names and publish the receipt, if there are files [D3, D4]."""
+async def _publish(course: Course) -> tuple[Receipt, bool | None]:
+    """Give the files their final names and publish the receipt, if there are files [D3, D4].
+
+    Returns the receipt, and whether the end may be told by a marker in the capture [E5]; None: not at all, because what
+    was to stand behind it does not [D4].
+    """
     capture = course.capture
     if capture is None:
-        return reporting.final_receipt(course, None).fitted()
+        return reporting.final_receipt(course, None).fitted(), False
     if course.reservation is not None:
         course.reservation.release()
     sealed = await capture.seal()
     receipt = reporting.final_receipt(course, sealed).fitted()
     outcome = await capture.publish(receipt.to_json())
-    return reporting.after_publication(receipt, outcome)
+    if outcome.published and outcome.error is not None and course.kept:
+        await course.services.offers.withdraw(course.capture_id)
+    return reporting.after_publication(receipt, outcome), True if outcome.error is None else None
 
 
 async def _settle_unspawned(course: Course, error: SpawnError) -> Receipt:

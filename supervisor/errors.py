@@ -74,3 +74,11 @@ class JobFailed(SupervisorError):
 
 class UnknownCapture(SupervisorError, LookupError):
     """No capture or job of that id is known here."""
+
+
+class LiveCapture(SupervisorError):
+    """The capture `capture_id` is still written, or nobody can know that it is not, so it was not removed (D1)."""
+
+    def __init__(self, message: str, *, capture_id: str) -> None:
+        super().__init__(message)
+        self.capture_id: Final = capture_id

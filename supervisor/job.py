@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
-from .live import Shown, Window
+from . import following
+from .live import Shown, Window, recall
 from .reporting import pending_receipt
 from .request import PIPE
+from .sansio.page import PAGE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from .course import Course
+    from .sansio.cursor import Cursor
     from .sansio.lifecycle import EndReason
+    from .sansio.page import Page
     from .sansio.receipt import Receipt
     from .sansio.words import StreamName
 
@@ -47,7 +52,7 @@ class Job:
     def receipt(self) -> Receipt:
         """The receipt: final once the job has settled, before that a snapshot in state `pending`."""
         settled = self._course.settled
-        return settled.result() if settled.done() else pending_receipt(self._course)
+        return settled.result() if settled.done() else following.routed(pending_receipt(self._course), self._course)
 
     async def wait(self) -> Receipt:
         """Return the final receipt: the same one for every caller, however many, however late.
@@ -55,6 +60,18 @@ class Job:
         Cancellation: only this wait ends; the job goes on [F5].
         """
         return await asyncio.shield(self._course.settled)
+
+    async def acknowledge(self) -> None:
+        """Wait, and return when the job's completion is not offered to anybody any more: the caller has seen its end.
+
+        May be called again, and by who was handed the completion elsewhere.
+        Cancellation: the job goes on; its completion may be acknowledged all the same.
+
+        Raises:
+            StorageError: it cannot be written; it may be tried again.
+        """
+        await self.wait()
+        await self._course.services.offers.acknowledge(self.capture_id)
 
     async def terminate(self, reason: EndReason = "caller") -> Receipt:
         """End the whole tree (TERM, `kill_after`, KILL) and return the final receipt.
@@ -93,8 +110,43 @@ class Job:
         self._needs_pipe()
         self._course.close_stdin()
 
+    async def read(
+        self, stream: StreamName = "stdout", cursor: Cursor | None = None, max_bytes: int = PAGE_BYTES
+    ) -> Page:
+        """Return the page of committed text at `cursor` (None: the beginning), while the job lives and ever after.
+
+        It never waits for the child: a page without text, whose `eof` is False, says that there is none yet. Where
+        retention ended early nothing follows, though the child may go on; the page's state and reason say why.
+
+        Raises:
+            ValueError: the cursor is of another capture or stream, or `max_bytes` is below 4; no file was touched.
+            CursorError: the cursor is outside the retained range, which it carries [E3].
+            StorageError: the file is gone, was changed by somebody else, or cannot be read.
+        """
+        return await following.read(self._course, stream, cursor, max_bytes)
+
+    def follow(
+        self, stream: StreamName = "stdout", cursor: Cursor | None = None, max_bytes: int = PAGE_BYTES
+    ) -> AsyncGenerator[Page]:
+        """Yield the pages from `cursor` on, as text is committed; the last one has `eof`.
+
+        It ends where nothing follows: at the job's end, or before it where retention ended early. Any number may
+        follow, each at its own pace. To leave it earlier, close it (`contextlib.aclosing`); a cancelled follower leaves
+        nothing behind.
+
+        Raises:
+            ValueError: at once, as `read`.
+            CursorError, StorageError: while it is iterated, as `read`.
+        """
+        return following.follow(self._course, stream, cursor, max_bytes)
+
     async def live(self, stream: StreamName) -> AsyncIterator[Shown]:
-        """Yield the decided text as it comes, kept or not, to its one reader; what was missed is counted.
+        """Yield the decided text as it comes, kept or not, to its one reader.
+
+        A reader that is behind gets committed text from the file, at its own pace, and misses none of it. Of other
+        text the last `window_bytes` are there; what was missed of it is counted.
+
+        Cancellation: what was not yielded is there for the next reader.
 
         Raises: ValueError if the job was not started with `window_bytes`.
         """
@@ -105,7 +157,7 @@ class Job:
             return
         if not isinstance(pump.tap, Window):
             raise ValueError("this job was not started with window_bytes")  # noqa: TRY004 -- a wrong call, not a wrong type
-        async for shown in pump.tap.read():
+        async for shown in pump.tap.read(partial(recall, self._course, stream)):
             yield shown
 
     def shut_down(self) -> None:

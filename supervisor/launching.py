@@ -133,7 +133,7 @@ def _pump(course: Course, name: StreamName, retention: Retention) -> Pump:
         high_mark=services.high_mark,
         on_hold=course.hold,
         on_unhold=course.unhold,
-        on_progress=lambda: None,
+        on_progress=course.progress[name].happened,
     )
     if options.capture == "none":
         stream.mute()
@@ -170,12 +170,14 @@ async def _open_once(course: Course) -> None:
 
 
 async def _record(course: Course) -> None:
-    """Write the launch record: who owns the capture, which process it is of, and its receipt so far."""
+    """Write the launch record: who owns the capture, whether a completion is owed for it, and its receipt so far."""
     assert course.capture is not None
     assert course.services.conversation is not None
+    owner = course.services.conversation.owner
     record = {
         "schema": 1,
-        "owner": course.services.conversation.owner.identity,
+        "owner": {"name": owner.name, **owner.identity},
+        "kept": course.kept,
         "receipt": json.loads(pending_receipt(course).fitted().to_json()),
     }
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from .completions import Offers
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Mapping
@@ -40,6 +42,8 @@ class Services:
     """Why there is no conversation; None where there is one."""
     limitations: tuple[str, ...] = ()
     live_streams: int = field(default=0)
+    offers: Offers = field(default_factory=Offers)
+    """Where the ends of started jobs are told [E5]."""
 
     def high_mark(self) -> int:
         """Return how many bytes a stream may have waiting: its own mark, or its share of all [B3]."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, Unpack
 
 from . import ending
 from .clock import Clock, SystemClock
+from .completions import Consumer
 from .course import Course
 from .errors import StorageError, TooManyJobs, UnknownCapture
 from .job import Job
@@ -21,9 +22,10 @@ from .services import Services, Spawn
 from .storage import LocalStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from types import TracebackType
 
+    from .completions import Completion
     from .sansio.receipt import Receipt
     from .storage import Storage
 
@@ -100,6 +102,7 @@ class Supervisor:
             else:
                 services.unavailable = None
                 services.limitations = services.conversation.limitations
+                services.offers.open(services.conversation)
         self._state = "open"
         return self
 
@@ -144,6 +147,19 @@ class Supervisor:
         await ending.end_on_cancel(course, task, course.launched)
         await ending.end_on_cancel(course, task, course.settled)
         return course.settled.result()
+
+    def completions(self) -> AsyncIterator[Completion]:
+        """Return an iterator over completions: what earlier supervisors left here, then our jobs' ends [E5].
+
+        Each is claimed by whoever gets it, and is not offered again once it is acknowledged. Any number of iterators,
+        of any number of processes, share them. It ends when the supervisor closes; what nobody asked for by then, the
+        ends of jobs that the closing ended among it, the next supervisor of the directory offers.
+
+        A job is told of after its receipt was published; one that was killed with its supervisor only after
+        `recover`. One whose barrier failed is not told of [D4]. Waiting for a job does not take its completion, see
+        `Job.acknowledge`.
+        """
+        return Consumer(self._services.offers)
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -205,5 +221,6 @@ class Supervisor:
         for job in tuple(self._live.values()):
             job.shut_down()
         await self.join()
+        await self._services.offers.close()
         if self._services.conversation is not None:
             await self._services.conversation.close()

@@ -4,29 +4,60 @@ from __future__ import annotations
 
 from .allowance import Allowance, Reservation
 from .capture import Capture
-from .conversation import Conversation, LocalStorage, Storage
+from .conversation import Conversation, LocalStorage, Storage, give_back
+from .delivery import Claim, Deliveries, acknowledge
+from .evidence import Owners
 from .faults import SpoolFault
 from .files import Files
+from .lending import reading_threads
 from .owners import Owner, is_live
 from .publish import Fault, PublishOutcome, Sealed, SealedStream
+from .reading import NOTHING, Look, Piece, look, read_piece
+from .recovery import Found, find_captures, recover_capture, site_of
+from .removal import Removed, check_removable, remove_capture, sweep
 from .spool import Spool
+from .visiting import Visit, visiting
+from .watching import Watch, open_watch
 from .writers import Writers
 
 __all__ = [
+    "NOTHING",
     "Allowance",
     "Capture",
+    "Claim",
     "Conversation",
+    "Deliveries",
     "Fault",
     "Files",
+    "Found",
     "LocalStorage",
+    "Look",
     "Owner",
+    "Owners",
+    "Piece",
     "PublishOutcome",
+    "Removed",
     "Reservation",
     "Sealed",
     "SealedStream",
     "Spool",
     "SpoolFault",
     "Storage",
+    "Visit",
+    "Watch",
     "Writers",
+    "acknowledge",
+    "check_removable",
+    "find_captures",
+    "give_back",
     "is_live",
+    "look",
+    "open_watch",
+    "read_piece",
+    "reading_threads",
+    "recover_capture",
+    "remove_capture",
+    "site_of",
+    "sweep",
+    "visiting",
 ]

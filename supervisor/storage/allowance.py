@@ -68,15 +68,21 @@ class Reservation:
         self._unused = 0
 
 
-def retained_bytes(files: Files, captures: int) -> int:
-    """Return the bytes of all live and final streams under the `captures` directory. Blocks.
+def retained_by_capture(files: Files, captures: int) -> dict[str, int]:
+    """Return the bytes of live and final streams by each name under the `captures` directory. Blocks.
 
     What vanishes meanwhile or cannot be looked at counts as nothing: the number guards a limit, it is not evidence.
 
     Raises:
         OSError: `captures` itself cannot be listed.
     """
-    return sum(_capture_bytes(files, name, parent=captures) for name in files.names(captures))
+    sizes = {name: _capture_bytes(files, name, parent=captures) for name in files.names(captures)}
+    return {name: size for name, size in sizes.items() if size}
+
+
+def retained_bytes(files: Files, captures: int) -> int:
+    """Return the sum of `retained_by_capture`."""
+    return sum(retained_by_capture(files, captures).values())
 
 
 def _capture_bytes(files: Files, name: str, *, parent: int) -> int:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from ..errors import StorageError
-from .allowance import Allowance, retained_bytes
+from .allowance import Allowance, retained_by_capture
 from .capture import Capture, Site
 from .creation import open_capture, undo_open
+from .delivery import Deliveries
 from .directory import Rooms, make_directory, open_rooms
 from .files import Files
 from .owners import Owner, take_ownership
@@ -17,9 +22,11 @@ from .publish import Barrier
 from .writers import Writers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from ..limits import Limits
+    from .removal import Removed
 
 Durability = Literal["barrier", "none"]
 
@@ -91,7 +98,7 @@ class Conversation:
         writers: Writers,
         rooms: Rooms,
         owner: Owner,
-        used: int,
+        retained: Retained,
         *,
         limits: Limits,
         durability: Durability,
@@ -99,7 +106,7 @@ class Conversation:
         self.directory: Final = rooms.path
         self.owner: Final = owner
         self.durability: Final[Durability] = durability
-        self.allowance: Final = Allowance(limits.conversation_bytes, used)
+        self.allowance: Final = Allowance(limits.conversation_bytes, sum(retained.sizes.values()))
         """What may still be retained; what lay under `tool-outputs/captures` at the start counts as used."""
         self._site: Final = Site(
             files=files,
@@ -111,8 +118,18 @@ class Conversation:
             digest=limits.digest,
             limitations=[*rooms.limitations, *owner.limitations],
         )
+        self.deliveries: Final = Deliveries(self._site, owner)
+        """The completions of its captures, as this owner claims them."""
+        self._retained: Final = retained
+        self._loop: Final = asyncio.get_running_loop()
         self._captures: set[Capture] = set()
         self._closed = False
+        _open_conversations.add(self)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called: what is still to be done here needs the directory opened anew."""
+        return self._closed
 
     @property
     def limitations(self) -> tuple[str, ...]:
@@ -147,6 +164,20 @@ class Conversation:
         self._captures.add(capture)
         return capture
 
+    def removed(self, capture: Removed) -> None:
+        """Give back what a capture that was removed by anybody of this process had of the allowance. Any thread."""
+        if capture.place == self._retained.place and not self._closed:
+            # A loop that was closed has nobody left who could use it.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._give_back, capture)
+
+    def _give_back(self, capture: Removed) -> None:
+        counted = self._retained.sizes.pop(capture.name, None)
+        if counted is None and capture.owner == self.owner.name:
+            counted = capture.size
+        # What another process has written since we opened the directory was never counted here.
+        self.allowance.give_back(counted or 0)
+
     async def close(self) -> None:
         """Return when the lock is released and every descriptor and thread is gone, save those of a stuck call.
 
@@ -175,12 +206,33 @@ class Conversation:
             await self._site.writers.close()
 
 
-def _open(files: Files, directory: Path) -> tuple[Rooms, Owner, int]:
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What lay in a directory of captures when it was opened."""
+
+    place: tuple[int, int]
+    """Device and inode."""
+    sizes: dict[str, int]
+    """Bytes of text by name; one that is removed is taken out."""
+
+
+_open_conversations: Final[weakref.WeakSet[Conversation]] = weakref.WeakSet()
+
+
+def give_back(captures: Iterable[Removed]) -> None:
+    """Give back what removed captures had of the allowance of each conversation that this process has open."""
+    for capture in captures:
+        for conversation in tuple(_open_conversations):
+            conversation.removed(capture)
+
+
+def _open(files: Files, directory: Path) -> tuple[Rooms, Owner, Retained]:
     rooms = open_rooms(files, directory)
     try:
         with rooms.captures.borrow() as captures:
-            used = retained_bytes(files, captures)
-        return rooms, take_ownership(files, rooms.state), used
+            status = files.status(captures)
+            retained = Retained((status.st_dev, status.st_ino), retained_by_capture(files, captures))
+        return rooms, take_ownership(files, rooms.state), retained
     except BaseException:
         rooms.discard()
         raise

@@ -84,9 +84,9 @@ class Files:
         """Create a file of mode 0600, less what the umask takes, and return its descriptor; EEXIST if it is there."""
         return os.open(name, flags | os.O_CREAT | os.O_EXCL | CLOSE_ON_EXEC, 0o600, dir_fd=parent)
 
-    def open_existing(self, name: str, *, parent: int) -> int:
-        """Return a reading descriptor; a planted FIFO does not block the call (open(2), `O_NONBLOCK`)."""
-        return os.open(name, os.O_RDONLY | os.O_NONBLOCK | CLOSE_ON_EXEC, dir_fd=parent)
+    def open_existing(self, name: str, *, parent: int, flags: int = os.O_RDONLY) -> int:
+        """Return a descriptor; a planted FIFO does not block the call (open(2), `O_NONBLOCK`)."""
+        return os.open(name, flags | os.O_NONBLOCK | CLOSE_ON_EXEC, dir_fd=parent)
 
     def set_mode(self, descriptor: int, mode: int) -> None:
         """Set the mode of what we have just created: the umask may have taken our own bits."""
@@ -103,6 +103,10 @@ class Files:
     def write(self, descriptor: int, buffers: Sequence[bytes | memoryview]) -> int:
         """Return how many bytes the kernel took, which may be fewer than given (write(2))."""
         return os.writev(descriptor, buffers)
+
+    def read(self, descriptor: int, count: int, *, offset: int) -> bytes:
+        """Return up to `count` bytes from `offset` on; none means the end of the file (pread(2))."""
+        return os.pread(descriptor, count, offset)
 
     def reserve(self, descriptor: int, size: int) -> None:
         """Reserve `size` bytes of space without changing the file's size."""
@@ -133,6 +137,10 @@ class Files:
         names = os.fsencode(source), os.fsencode(target)
         _checked(_renameat2(parent, names[0], parent, names[1], RENAME_NOREPLACE), source)
 
+    def rename(self, source: str, target: str, *, parent: int) -> None:
+        """Rename inside one directory; of a directory, `target` may only be an empty one (rename(2))."""
+        os.rename(source, target, src_dir_fd=parent, dst_dir_fd=parent)
+
     def link(self, source: str, target: str, *, parent: int) -> None:
         """Give a file a second name in the same directory; EEXIST if it is there."""
         os.link(source, target, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
@@ -141,9 +149,12 @@ class Files:
         """Remove a name."""
         os.unlink(name, dir_fd=parent)
 
-    def lock(self, descriptor: int, *, exclusive: bool) -> None:
-        """Take a flock(2) at once or raise EWOULDBLOCK; it is gone when the last copy of the descriptor is closed."""
-        fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    def lock(self, descriptor: int, *, exclusive: bool, wait: bool = False) -> None:
+        """Take a flock(2), at once or raise EWOULDBLOCK; it is gone when the last copy of the descriptor is closed.
+
+        With `wait`, return when it is held: on a thread whose caller has a deadline.
+        """
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB))
 
 
 def rename_noreplace(files: Files, source: str, target: str, *, parent: int) -> None:

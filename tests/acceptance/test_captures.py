@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -109,7 +109,16 @@ async def test_a_live_capture_of_another_process_is_followed_to_its_end(
 async def test_a_capture_whose_owner_is_killed_is_partial_and_whole_up_to_there(
     conversation: Conversation, host: Callable[[], contextmanager[Host]]
 ) -> None:
-    """A follower that waits is told, one that comes later reads the same, and nothing is written (D6, E4)."""
+    """A follower that waits is told, one that comes later reads the same, and nothing is written (D6, E4).
+
+    That another supervisor of the conversation lives is no matter: the launch record names the owner.
+    """
+    async with Supervisor(conversation.path):
+        await read_what_is_left(conversation, host)
+
+
+async def read_what_is_left(conversation: Conversation, host: Callable[[], contextmanager[Host]]) -> None:
+    """Kill a host under a follower, and read its capture."""
     with host() as other:
         follower = asyncio.ensure_future(until_eof(follow_capture(conversation.path, other.capture_id)))
         other.say("more")
@@ -141,7 +150,7 @@ async def test_a_cursor_goes_as_text_to_another_process(conversation: Conversati
         "page = asyncio.run(supervisor.read_capture(sys.argv[1], cursor.capture_id, cursor=cursor))\n"
         "sys.stdout.buffer.write(f'{page.text}{page.state} {page.eof}'.encode())\n"
     )
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: ASYNC221 - nothing else is on this test's loop
         [sys.executable, "-c", code, str(conversation.path), str(cursor)], capture_output=True, check=True
     )
     assert done.stdout.decode() == "nachher ü\ncomplete True"
@@ -257,6 +266,30 @@ async def test_a_follower_that_is_left_or_cancelled_leaves_nothing(
             waiting.cancel()
             await asyncio.wait({waiting})
             assert waiting.cancelled()
+
+
+async def test_what_comes_between_a_look_and_its_wait_is_not_missed(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events are drained before the look, so a change after it ends the wait at once; no re-check is near (E4)."""
+    if sys.platform != "linux":
+        pytest.skip("no inotify here")
+    real = captures.look
+    late = [b"late\n"]
+
+    def changing(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the call is
+        seen = real(*arguments)
+        if not seen.piece.data and late:
+            with (conversation.captures()[0] / "stdout.live").open("ab") as live:
+                live.write(late.pop())
+        return seen
+
+    monkeypatch.setattr(captures, "look", changing)
+    monkeypatch.setattr(captures, "RECHECK_SECONDS", 1000.0)
+    async with Supervisor(conversation.path) as supervisor, asyncio.timeout(PATIENCE):
+        job = await supervisor.start(["cat"], stdin=PIPE)
+        async with aclosing(follow_capture(conversation.path, job.capture_id)) as pages:
+            assert (await anext(pages)).text == "late\n"
 
 
 @pytest.mark.realtime

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -12,10 +13,12 @@ import pytest
 import pytest_asyncio
 
 from supervisor.process import Launch, spawn
+from supervisor.process import reader as reader_module
+from supervisor.process.reader import Reader
 from supervisor.process.spawn import spawn_watched
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from supervisor.process import Child
 
@@ -89,6 +92,124 @@ class Start(Protocol):
     """What the fixture `start` gives."""
 
     async def __call__(self, *argv: str, reading: bool = True, **options: Any) -> tuple[Child, Recorder]: ...  # noqa: ANN401, D102
+
+
+class ReadOwner:
+    """Keeps what the reader tells."""
+
+    def __init__(self) -> None:
+        self.data: list[bytes] = []
+        self.lost: list[tuple[int, Exception | None]] = []
+        self.on_data: Callable[[], object] = lambda: None
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep it."""
+        assert fd == 1
+        self.data.append(data)
+        self.on_data()
+
+    def pipe_lost(self, fd: int, error: Exception | None) -> None:
+        """Keep it."""
+        self.lost.append((fd, error))
+
+
+class HandLoop:
+    """A loop whose turns and timers a test makes by hand."""
+
+    def __init__(self) -> None:
+        self.ready: dict[int, Callable[[], None]] = {}
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.soon: list[Callable[[], None]] = []
+        self.reported: list[BaseException] = []
+
+    def add_reader(self, descriptor: int, callback: Callable[[], None]) -> None:
+        """Note it."""
+        self.ready[descriptor] = callback
+
+    def remove_reader(self, descriptor: int) -> None:
+        """Forget it."""
+        del self.ready[descriptor]
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Any:  # noqa: ANN401
+        """Note it."""
+        entry = (delay, callback)
+        self.timers.append(entry)
+        loop = self
+
+        class Handle:
+            def cancel(self) -> None:
+                loop.timers.remove(entry)
+
+        return Handle()
+
+    def call_soon(self, callback: Callable[..., None], *arguments: object) -> None:
+        """Note it."""
+        self.soon.append(lambda: callback(*arguments))
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Note it."""
+        self.reported.append(context["exception"])
+
+    def run_soon(self) -> None:
+        """Make what was asked for soon."""
+        while self.soon:
+            self.soon.pop(0)()
+
+
+class ReaderRig:
+    """A reader on a real pipe with a hand-driven loop."""
+
+    def __init__(self) -> None:
+        self.loop = HandLoop()
+        self.owner = ReadOwner()
+        self.descriptor, self.end = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self.end, False)
+        self.reader = Reader(self.loop, self.owner, 1, self.descriptor)  # type: ignore[arg-type]
+
+    def turn(self) -> None:
+        """Let the loop see that the pipe is readable."""
+        self.loop.ready[self.descriptor]()
+
+    def write(self, data: bytes) -> None:
+        """Write and let it be read."""
+        os.write(self.end, data)
+        self.turn()
+
+    def tick(self) -> None:
+        """Let the timer run."""
+        (_delay, callback) = self.loop.timers.pop()
+        callback()
+
+    def close(self) -> None:
+        """Close both ends."""
+        self.reader.close()
+        if self.end >= 0:
+            os.close(self.end)
+            self.end = -1
+
+
+@pytest.fixture(scope="session")
+def reader_rig_class() -> type[ReaderRig]:
+    """Return the class, for a test that makes many or wants a new one."""
+    return ReaderRig
+
+
+@pytest.fixture
+def reader_rig() -> Iterator[ReaderRig]:
+    """Yield a reader that is resumed."""
+    made = ReaderRig()
+    made.reader.resume_reading()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return a one-element list that is the monotonic clock."""
+    now = [100.0]
+    monkeypatch.setattr(reader_module.time, "monotonic", lambda: now[0])
+    return now
 
 
 @pytest.fixture

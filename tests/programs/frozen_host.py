@@ -16,7 +16,7 @@ from supervisor import PIPE, Limits, Supervisor
 
 async def main() -> None:
     """Run one command."""
-    async with Supervisor(sys.argv[2], limits=Limits(stall_timeout=0.5, queue_bytes=256 * 1024)) as supervisor:
+    async with Supervisor(sys.argv[2], limits=Limits(stall_timeout=0.3, queue_bytes=256 * 1024)) as supervisor:
         job = await supervisor.start("read _; yes | head -c 10000000; exit 5", shell=True, stdin=PIPE)
         print("running", flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)

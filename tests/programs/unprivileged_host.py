@@ -1,6 +1,6 @@
-"""Becomes the user nobody, and runs a command in a conversation; tells the receipt's facts.
+"""Becomes the user nobody, and runs a command both ways in each of some conversations; tells the receipts.
 
-Arguments: the module whose `run` is the loop's, the conversation's directory. Output: JSON.
+Arguments: the module whose `run` is the loop's, the conversations' directories. Output: JSON.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ import json
 import os
 import sys
 
-from supervisor import Supervisor
+from supervisor import Receipt, Supervisor
 
 NOBODY = 65534
 
 
 async def main() -> None:
-    """Run one command each way."""
-    async with Supervisor(sys.argv[2]) as supervisor:
-        run = await supervisor.run("echo out; exit 3", shell=True, cwd="/")
-        started = await (await supervisor.start("echo out; exit 3", shell=True, cwd="/")).wait()
-    print(json.dumps([json.loads(receipt.to_json()) for receipt in (run, started)]))
+    """Run the commands."""
+    receipts: list[Receipt] = []
+    for directory in sys.argv[2:]:
+        async with Supervisor(directory) as supervisor:
+            receipts.append(await supervisor.run("echo out; exit 3", shell=True))
+            receipts.append(await (await supervisor.start("echo out; exit 3", shell=True)).wait())
+    print(json.dumps([json.loads(receipt.to_json()) for receipt in receipts]))
 
 
 loop = importlib.import_module(sys.argv[1])

@@ -262,8 +262,8 @@ async def no_reader(stream: StreamName) -> str:
 def test_a_receipt_pickles_as_its_facts() -> None:
     """A bound reader belongs to one process and stays there."""
     made = receipt(ProcessFacts(state="exited", code=3), label="x")
-    copy = pickle.loads(pickle.dumps(made.model_copy().bind(no_reader)))
-    assert copy == made
+    copy = pickle.loads(pickle.dumps(bound := made.model_copy().bind(no_reader)))
+    assert {copy} == {made} == {bound} != {made.capture_id}
 
 
 def test_for_sharing_keeps_the_facts_and_drops_what_is_incidental() -> None:

@@ -20,12 +20,15 @@ from supervisor import (
     Job,
     JobFailed,
     Limits,
+    Page,
     Receipt,
     SpawnError,
     StorageError,
     Supervisor,
     SupervisorError,
     UnknownCapture,
+    follow_capture,
+    read_capture,
 )
 
 
@@ -110,6 +113,20 @@ async def finds_jobs(supervisor: Supervisor) -> None:
         assert_type(job, Job)
     assert_type(supervisor.job("1"), Job)
     await supervisor.join()
+
+
+async def reads_and_follows(job: Job, directory: Path) -> str:
+    """From the job itself, or from the files alone; a cursor of one is good for the other."""
+    page = assert_type(await job.read("stdout", cursor=None, max_bytes=65536), Page)
+    text: str = page.text
+    assert_type((page.start, page.cursor, page.eof), tuple[Cursor, Cursor, bool])
+    async for following in job.follow("stdout", cursor=page.cursor):
+        text += following.text
+    elsewhere = await read_capture(directory, job.capture_id, "stderr", cursor=None, max_bytes=1024)
+    assert_type(elsewhere.state, Literal["pending", "complete", "partial", "failed", "disabled", "unavailable"])
+    async for outside in follow_capture(str(directory), job.capture_id, cursor=page.cursor):
+        assert_type(outside, Page)
+    return text
 
 
 def reads_the_facts(receipt: Receipt) -> None:
