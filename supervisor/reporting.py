@@ -93,8 +93,15 @@ def _receipt(course: Course, *, sealed: Sealed | None, settled: bool) -> Receipt
         streams=streams,
         usage=_usage(course),
         durability=None if sealed is None else Durability.model_validate(sealed),
-        limitations=tuple(dict.fromkeys(course.limitations)),
+        limitations=_limitations(course),
     )
+
+
+def _limitations(course: Course) -> tuple[str, ...]:
+    """Return what could not be given; the directory's own list grows while captures are made and synced."""
+    conversation = course.services.conversation if course.capture is not None else None
+    words = (*(() if conversation is None else conversation.limitations), *course.limitations)
+    return tuple(dict.fromkeys(words))
 
 
 def _process(course: Course, *, settled: bool) -> ProcessFacts:

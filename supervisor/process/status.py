@@ -93,7 +93,7 @@ class Watch(ABC):
         try:
             # Python's waitid gives no usage, so the pid is used here; it is ours, as held() has just confirmed.
             pid, _status, counted = os.wait4(self._pid, os.WNOHANG)
-        except ChildProcessError:
+        except OSError:  # ECHILD: somebody else was faster; whatever else it is, there is no usage to be had
             return None
         return usage(counted, self._host_peak) if pid else None
 
@@ -186,6 +186,10 @@ class PidfdWatch(Watch):
         except ChildProcessError:
             self._look_filed()
             return
+        except OSError:
+            # No error but ECHILD is known (waitid(2)), and one that stays would call this back for ever.
+            self._announce(Lost())
+            return
         if result is None:
             self._look_again()  # dead, but a tracer has not let go of it: ptrace(2)
         else:
@@ -221,7 +225,7 @@ class PidfdWatch(Watch):
             return False
         try:
             os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-        except ChildProcessError:
+        except OSError:
             return False
         return True
 

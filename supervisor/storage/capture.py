@@ -33,7 +33,7 @@ from .publish import (
 from .spool import Spool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .creation import Opened
     from .directory import Rooms
@@ -119,7 +119,7 @@ class Capture:
         self._sealed = True
         settled = await asyncio.gather(*map(self._settle, self.spools.values()))
         faults = dict(zip(self.spools, settled, strict=True))
-        named = await self._name([stream for stream, fault in faults.items() if not _is_stuck(fault)])
+        named = await self._name({name: self.spools[name] for name, fault in faults.items() if not _is_stuck(fault)})
         streams: dict[str, SealedStream] = {}
         for stream, settling in faults.items():
             # A name that is not on the device is no better than data that is not [D4].
@@ -191,9 +191,9 @@ class Capture:
         except StorageError as error:
             return _fault(error)
 
-    async def _name(self, streams: Sequence[str]) -> Named:
+    async def _name(self, spools: Mapping[str, Spool]) -> Named:
         step = partial(
-            name_streams, self._site.files, self._directory, streams, self._patience, durable=self._site.durable
+            name_streams, self._site.files, self._directory, spools, self._patience, durable=self._site.durable
         )
         try:
             return await self._run("naming the streams", step)

@@ -119,6 +119,7 @@ def settle_stream(files: Files, spool: Spool, *, durable: bool) -> Fault | None:
             if durable:
                 files.sync_file(number)
             status = files.status(number)
+        spool.identity = (status.st_dev, status.st_ino)
         if status.st_size != spool.size or status.st_nlink != 1:
             fault = Fault("io-error", f"checking {name}: it was removed, linked or changed by somebody else")
     except OSError as error:
@@ -128,6 +129,13 @@ def settle_stream(files: Files, spool: Spool, *, durable: bool) -> Fault | None:
     except OSError as error:  # EIO or EDQUOT of an earlier write (close(2))
         fault = fault or fault_of(f"closing {name}", error)
     return fault
+
+
+def check_place(files: Files, name: str, spool: Spool, *, parent: int) -> None:
+    """Return if `name` leads to the file that the spool wrote. Raises: OSError (ESTALE) if it leads to another one."""
+    status = files.status_at(name, parent=parent)
+    if spool.identity is not None and (status.st_dev, status.st_ino) != spool.identity:
+        raise OSError(errno.ESTALE, "another file is in its place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +152,21 @@ class Named:
 
 
 def name_streams(
-    files: Files, directory: Descriptor, streams: Iterable[str], patience: Patience, *, durable: bool
+    files: Files, directory: Descriptor, spools: Mapping[str, Spool], patience: Patience, *, durable: bool
 ) -> Named:
-    """Give settled streams their final names, and sync the directory that holds them."""
+    """Give settled streams their final names, and sync the directory that holds them.
+
+    A file that somebody put in the place of ours keeps its name: it is no evidence.
+    """
     faults: dict[str, Fault] = {}
     names: set[str] = set()
     unsupported = None
     try:
         with directory.borrow() as number:
-            for stream in streams:
+            for stream, spool in spools.items():
                 patience.check()
                 try:
+                    check_place(files, stream + LIVE, spool, parent=number)
                     rename_noreplace(files, stream + LIVE, stream + FINAL, parent=number)
                     names.add(stream)
                 except OSError as error:

@@ -40,6 +40,8 @@ class Spool:
         """Where the file is while it is live."""
         self.size = 0
         """Bytes that the kernel took: the file's size, also after a short write and while a call is out."""
+        self.identity: tuple[int, int] | None = None
+        """Device and inode of the file, once it is settled: names can be made to lead elsewhere."""
         self._files: Final = files
         self._writers: Final = writers
         self.descriptor: Final = Descriptor(files, number)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from supervisor.process import fallback, status
+from supervisor.process import Launch, fallback, spawn, status
 from supervisor.sansio.exits import Exited, ExitStatus, Lost, Signalled
 
 if TYPE_CHECKING:
@@ -251,3 +251,35 @@ def test_thread_outlives_its_loop() -> None:
     watch._work()
     assert told == []
     reap(pid)
+
+
+class Exits(asyncio.SubprocessProtocol):
+    """Tells when the exit was seen."""
+
+    def __init__(self) -> None:
+        self.seen = asyncio.Event()
+
+    def process_exited(self) -> None:
+        """The exit was seen."""
+        self.seen.set()
+
+
+@pytest.mark.parametrize("call", ["waitid", "wait4"])
+@pytest.mark.asyncio
+async def test_an_unknown_error_of_a_wait_neither_spins_nor_leaks(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H5-029 (python/cpython#151179): whatever the error is, the child is let go and its descriptors are closed."""
+    protocol = Exits()
+    child = await spawn(protocol, Launch(("true",)))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EINVAL, "invalid argument")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, refuse)
+        async with asyncio.timeout(10):
+            await protocol.seen.wait()
+        child.release()
+    assert child.exit == (Lost() if call == "waitid" else Exited(0))
+    assert child.usage is None
+    await asyncio.to_thread(os.waitpid, child.get_pid(), 0)
+    await asyncio.get_running_loop().shutdown_default_executor()

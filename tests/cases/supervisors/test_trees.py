@@ -1,0 +1,139 @@
+"""Ending a job ends all of its tree, nobody else, and says what it could not end (F3)."""
+
+# ruff: noqa: ASYNC222 - nothing else is on a test's loop
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from supervisor import Receipt, Supervisor
+from supervisor.process.tree import group_members
+from supervisor.sansio import lifecycle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import Conversation
+
+LONG: Final = 60.0
+"""Seconds that no test waits for: a test that passes did not go by this clock."""
+
+
+def ending(receipt: Receipt) -> tuple[str, int | None, str | None]:
+    """Return state, signal and reason."""
+    assert receipt.process is not None
+    return receipt.process.state, receipt.process.signal, receipt.process.reason
+
+
+@pytest.mark.asyncio
+async def test_h5_013_a_sibling_that_ignores_term_does_not_hide_behind_its_leader(
+    conversation: Conversation, first_text: Callable[..., Any]
+) -> None:
+    """H5-013 (Supervisor/supervisor#1101): the leader obeyed, so nobody sent KILL, and the sibling lived on."""
+    script = "sh -c 'trap : TERM; echo ready; while :; do sleep 0.05; done' & exec sleep 60"
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(["sh", "-c", script], kill_after=0.3, window_bytes=1024)
+        await first_text(job)
+        receipt = await job.terminate()
+        assert job.pid is not None
+        assert group_members(job.pid) == ()
+    assert ending(receipt) == ("cancelled", signal.SIGTERM, "caller")
+    assert receipt.process is not None
+    assert (receipt.process.forced, receipt.process.kill_confirmed, receipt.process.survivors) == (True, True, ())
+
+
+@pytest.mark.asyncio
+async def test_h5_015_a_member_that_cleans_up_keeps_its_grace_when_the_leader_is_gone(
+    conversation: Conversation, first_text: Callable[..., Any], tmp_path: Path
+) -> None:
+    """H5-015 (systemd/systemd#8122): with the main process gone, the others got KILL in the middle of their work."""
+    cleaned = tmp_path / "cleaned"
+    member = f"trap 'sleep 0.3; : > {cleaned}; exit' TERM; echo ready; while :; do sleep 0.05; done"
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(
+            ["sh", "-c", '(eval "$0") & exec sleep 60', member], kill_after=LONG, window_bytes=1024
+        )
+        await first_text(job)
+        receipt = await job.terminate()
+    assert cleaned.exists()
+    assert ending(receipt) == ("cancelled", signal.SIGTERM, "caller")
+    assert receipt.process is not None
+    assert (receipt.process.forced, receipt.process.survivors) == (False, ())
+
+
+@pytest.mark.asyncio
+async def test_h5_016_a_cancelled_pipeline_ends_with_every_member(
+    conversation: Conversation, first_text: Callable[..., Any]
+) -> None:
+    """H5-016 (python-trio/trio#3237): only the shell was killed, and `ping | cat` went on after the program."""
+    async with Supervisor(conversation.path) as supervisor:
+        run = asyncio.create_task(
+            supervisor.run("(echo ready; exec sleep 60) | cat; true", shell=True, window_bytes=1024)
+        )
+        await asyncio.sleep(0)
+        (job,) = supervisor.jobs
+        await first_text(job)
+        assert job.pid is not None
+        assert len(group_members(job.pid) or ()) >= 3
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert group_members(job.pid) == ()
+    assert ending(job.receipt) == ("cancelled", signal.SIGTERM, "caller")
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare(1)")
+def test_h5_018_a_process_that_got_the_leaders_pid_is_left_alone(
+    conversation: Conversation, host_program: Callable[..., list[str]], loop_module: str
+) -> None:
+    """H5-018 (psmux/psmux#447): a remembered pid was given to somebody else, who then was killed.
+
+    In a pid namespace of its own the host reaps the leader behind our back, while the drain window is open, and
+    starts an innocent process that gets the same pid and leads a group of it.
+    """
+    namespace = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*namespace, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no pid namespace can be made here")
+    command = host_program("reused_pid", loop_module, str(conversation.path))
+    done = subprocess.run([*namespace, *command], check=False, capture_output=True, text=True, timeout=LONG)
+    assert (done.returncode, done.stderr) == (0, "")
+    seen = json.loads(done.stdout)
+    assert seen["reused"]
+    assert (seen["state"], seen["code"]) == ("exited", 3)
+    assert seen["innocent"] == 0
+
+
+@pytest.mark.asyncio
+async def test_h5_021_a_kill_that_is_not_permitted_is_an_outcome(
+    conversation: Conversation, first_text: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H5-021 (python-trio/trio#1209): `kill` failed with EPERM, and the library waited for ever, or said "dead"."""
+    monkeypatch.setattr(lifecycle, "CONFIRM_SECONDS", 0.2)
+
+    def refuse(_pid: int, _number: int) -> None:
+        raise PermissionError
+
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(
+            ["sh", "-c", "echo ready; exec sleep 60"], kill_after=0.1, drain_timeout=0.1, window_bytes=1024
+        )
+        await first_text(job)
+        assert job.pid is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "killpg", refuse)
+            receipt = await job.terminate()
+    os.kill(job.pid, signal.SIGKILL)
+    os.waitpid(job.pid, 0)
+    assert ending(receipt) == ("cancelled", None, "caller")
+    assert receipt.process is not None
+    assert (receipt.process.code, receipt.process.kill_confirmed) == (None, False)
+    assert receipt.process.survivors == (job.pid,)
+    assert conversation.text(receipt) == b"ready\n"
