@@ -49,6 +49,11 @@ class Job:
         return None if self._course.child is None else self._course.child.get_pid()
 
     @property
+    def done(self) -> bool:
+        """Whether the receipt is final: later than the exit, which a snapshot may show while the pipes drain."""
+        return self._course.settled.done()
+
+    @property
     def receipt(self) -> Receipt:
         """The receipt: final once the job has settled, before that a snapshot in state `pending`."""
         settled = self._course.settled
@@ -159,10 +164,6 @@ class Job:
             raise ValueError("this job was not started with window_bytes")  # noqa: TRY004 -- a wrong call, not a wrong type
         async for shown in pump.tap.read(partial(recall, self._course, stream)):
             yield shown
-
-    def shut_down(self) -> None:
-        """Begin to end the tree because the supervisor closes; returns at once."""
-        self._course.request_end("supervisor-shutdown")
 
     def _needs_pipe(self) -> None:
         if self._course.request.options.stdin != PIPE:

@@ -81,6 +81,7 @@ class Supervisor:
             redact=redaction == "default",
         )
         self._live: dict[str, Job] = {}
+        self._courses: dict[str, Course] = {}
         self._ended: OrderedDict[str, Job] = OrderedDict()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._count = 0
@@ -187,6 +188,7 @@ class Supervisor:
         job_id = str(self._count)
         capture_id = new_capture_id(services.clock.wall(), os.urandom(16))
         course = Course(job_id, capture_id, request, services, kept=kept)
+        self._courses[job_id] = course
         self._live[job_id] = Job(course)
         task = asyncio.get_running_loop().create_task(ending.carry(course), name=f"spoolvisor job {job_id}")
         self._tasks[job_id] = task
@@ -194,7 +196,7 @@ class Supervisor:
         return course
 
     def _retire(self, job_id: str) -> None:
-        del self._tasks[job_id]
+        del self._tasks[job_id], self._courses[job_id]
         job = self._live.pop(job_id)
         if job.pid is not None:
             self._ended[job_id] = job
@@ -218,8 +220,8 @@ class Supervisor:
         return self._needles[key]
 
     async def _close(self) -> None:
-        for job in tuple(self._live.values()):
-            job.shut_down()
+        for course in tuple(self._courses.values()):
+            course.request_end("supervisor-shutdown")
         await self.join()
         await self._services.offers.close()
         if self._services.conversation is not None:

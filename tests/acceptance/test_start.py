@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,11 +14,12 @@ from supervisor import PIPE, Limits, Receipt, Supervisor
 from supervisor.process import spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from conftest import Conversation
 
+    from supervisor import Job
     from supervisor.process import Child, Launch
 
 pytestmark = pytest.mark.asyncio
@@ -185,3 +188,19 @@ async def test_the_digest_can_be_left_out(conversation: Conversation) -> None:
     assert receipt.capture.state == "complete"
     assert receipt.durability is not None
     assert (receipt.durability.barrier, receipt.durability.directories) == (False, None)
+
+
+async def test_a_job_is_done_when_its_receipt_is_final_not_when_its_leader_ended(
+    conversation: Conversation,
+    first_text: Callable[[Job], Awaitable[str]],
+    until: Callable[[Callable[[], object]], Awaitable[None]],
+) -> None:
+    """A snapshot says `exited` while a descendant still holds the pipes; `done` says that nothing changes any more."""
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start("sleep 30 & echo $!", shell=True, drain_timeout=60, window_bytes=1024)
+        descendant = int(await first_text(job))
+        await until(lambda: job.receipt.process is not None and job.receipt.process.state == "exited")
+        assert not job.done
+        os.kill(descendant, signal.SIGKILL)
+        await job.wait()
+        assert job.done
