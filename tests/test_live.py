@@ -108,3 +108,43 @@ def test_every_gap_is_counted_exactly(steps: list[bytes | str], capacity: int) -
         assert at == len(text)
 
     asyncio.run(play())
+
+
+@given(
+    st.lists(st.one_of(st.binary(min_size=1, max_size=9), st.just("read")), max_size=40),
+    st.integers(1, 12),
+    st.integers(0, 200),
+    st.integers(1, 7),
+)
+def test_what_is_kept_is_never_skipped(steps: list[bytes | str], capacity: int, kept: int, most: int) -> None:
+    """Of a text whose first `kept` bytes can be recalled, all of these are shown, and gaps lie behind them (E1)."""
+
+    async def play() -> None:
+        window, text, at = Window(capacity), b"", 0
+
+        async def recall(start: int, end: int) -> bytes:
+            assert 0 <= start < end <= len(text)
+            return text[start : min(end, kept, start + most)]
+
+        read = window.read(recall)
+
+        def take(shown: Shown) -> None:
+            nonlocal at
+            assert not shown.skipped or at >= min(kept, at + shown.skipped)
+            at += shown.skipped
+            assert shown.text
+            assert text[at : at + len(shown.text)] == shown.text
+            at += len(shown.text)
+
+        for step in steps:
+            if isinstance(step, bytes):
+                window.add(step)
+                text += step
+            elif at < len(text):
+                take(await anext(read))
+        window.close()
+        async for shown in read:
+            take(shown)
+        assert at == len(text)
+
+    asyncio.run(play())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -49,3 +50,13 @@ def code_of_receipt(receipt: Receipt, interruption: int | None) -> int:
     if process.signal is not None:
         return SIGNALLED + process.signal
     return OWN_FAULT if process.code is None else process.code
+
+
+def code_of_settled(receipt: Receipt) -> int:
+    """Return the code that `run` gave, as far as the receipt alone tells it; a text of no child counts as success."""
+    process = receipt.process
+    if process is None:
+        return 0
+    # Which of the signals that end a service it was, is not in the receipt: TERM is the usual one.
+    interruptions: dict[str | None, int] = {"caller": signal.SIGINT, "supervisor-shutdown": signal.SIGTERM}
+    return code_of_receipt(receipt, interruptions.get(process.reason))

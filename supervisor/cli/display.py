@@ -23,6 +23,8 @@ class Display:
     def __init__(self, *, json: bool, quiet: bool, secrets: Mapping[str, str]) -> None:
         self.whole = True
         """Whether everything that came was shown."""
+        self.reported = True
+        """Whether the caller was told how the job ended, as far as it wanted to be."""
         self._json: Final = json
         self._quiet: Final = quiet
         self._secrets: Final = secrets
@@ -58,6 +60,7 @@ class Display:
             await self._admit(f"{name} takes no more", screen)
         if self._json and self._out.error is None and not await self._out.write_lines(receipt.to_json() + b"\n"):
             await self._admit("the receipt could not be written to stdout", self._out)
+        self.reported = not self._json or self._out.error is None
         if self.renders:
             shown = facts_only(receipt) if self.whole else receipt
             await self._err.write_lines(shown.render().encode())

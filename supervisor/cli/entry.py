@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import click
 
 from .codes import INTERRUPTED, MISUSE
+from .faults import Fault
 from .messages import complain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM: Final = "spoolvisor"
-COMMANDS: Final = ("run",)
+COMMANDS: Final = ("run", "list", "show", "logs", "wait", "recover", "rm", "doctor")
 """Each is the name of its module too, with `-` as `_`."""
 
 
@@ -67,6 +68,14 @@ def commands() -> None:
     Examples:
       spoolvisor run -- make test
       spoolvisor run --time-limit 10m --json -- pytest -q
+      spoolvisor logs -f 20260131T2359
+
+    \b
+    Completion of commands, options and ids, from the next shell on:
+      bash, in ~/.bashrc:  eval "$(_SPOOLVISOR_COMPLETE=bash_source spoolvisor)"
+      zsh, in ~/.zshrc:    eval "$(_SPOOLVISOR_COMPLETE=zsh_source spoolvisor)"
+      fish, in ~/.config/fish/config.fish:
+                           _SPOOLVISOR_COMPLETE=fish_source spoolvisor | source
     """  # noqa: D301 -- \b is a character: click keeps the line breaks after it
 
 
@@ -77,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = commands.main(args=arguments, prog_name=PROGRAM, standalone_mode=False)
     except click.ClickException as error:
         complain(describe(error))
-        code = MISUSE
+        code = error.exit_code if isinstance(error, Fault) else MISUSE
     except (KeyboardInterrupt, click.Abort):
         code = INTERRUPTED
     sys.exit(code)

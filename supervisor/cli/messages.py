@@ -15,8 +15,12 @@ def one_line(text: str, secrets: Mapping[str, str] | None = None) -> str:
     from ..sansio.needles import NeedleSet, credential_values  # noqa: PLC0415 - help needs none of it
     from ..sansio.sanitizer import sanitise_text  # noqa: PLC0415 - as above
 
-    clean = sanitise_text(text, NeedleSet.build(credential_values(os.environ), secrets or {})).strip()
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in clean)
+    return escaped(sanitise_text(text, NeedleSet.build(credential_values(os.environ), secrets or {})).strip())
+
+
+def escaped(text: str) -> str:
+    """Return `text` with everything escaped that could end a line, reorder it or move a terminal's cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def message(text: str, secrets: Mapping[str, str] | None = None) -> bytes:

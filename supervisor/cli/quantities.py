@@ -56,6 +56,15 @@ def size_text(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
+def short_size(count: int) -> str:
+    """Return about how many bytes that is, in at most seven characters; `--json` has the exact figure."""
+    if count < SIZE_UNITS["kib"]:
+        return f"{count}B"
+    unit = next(unit for unit in ("TiB", "GiB", "MiB", "KiB") if count >= SIZE_UNITS[unit.lower()])
+    amount = count / SIZE_UNITS[unit.lower()]
+    return f"{amount:.0f}{unit}" if amount >= 9.95 else f"{amount:.1f}{unit}"  # noqa: PLR2004 -- two digits say enough
+
+
 def quantity(parse: Callable[[str], float], *, zero: bool = False) -> Callback:
     """Return the callback of an option whose text `parse` reads; `zero` says whether zero is allowed."""
 

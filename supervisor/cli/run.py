@@ -13,13 +13,14 @@ from ..limits import Limits
 from ..request import Options, OptionsDict, checked
 from ..sansio.needles import refusal
 from .codes import OWN_FAULT
+from .loops import loop_factory
 from .messages import complain
 from .place import conversation_directory
 from .quantities import byte_count, quantity, seconds, size_text
 from .session import Plan, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 WINDOW_BYTES: Final = 1024 * 1024
 """Of each stream's newest text, kept in memory for a reader that is behind."""
@@ -162,12 +163,3 @@ def execute(plan: Plan) -> int:
         # Not even a loop could be had; in a supervisor that runs, the same ends in a receipt.
         complain(f"cannot start: {error.strerror or 'no descriptors are left'}")
         return OWN_FAULT
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's where there is one, else None for asyncio's own."""
-    try:
-        import uvloop  # noqa: PLC0415 - 20 ms, and not for every platform
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

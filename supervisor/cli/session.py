@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from ..errors import SpawnError
+from ..errors import SpawnError, StorageError
 from ..supervisor import Supervisor
 from .codes import SIGNALLED, code_is_the_childs, code_of_receipt, code_of_spawn_error
 from .display import Display
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from ..job import Job
     from ..limits import Limits
     from ..request import Command, OptionsDict
     from ..sansio.receipt import Receipt
@@ -43,10 +45,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A settled receipt and the exit code that it calls for."""
+    """A settled receipt, the exit code that it calls for, and the job unless none was started."""
 
     receipt: Receipt
     code: int
+    job: Job | None
 
 
 async def run(plan: Plan) -> int:
@@ -62,7 +65,9 @@ async def run(plan: Plan) -> int:
                 code = SIGNALLED + interruptions.first
         for remark in _remarks(plan, outcome.receipt):
             display.say(remark)
-        await interruptions.bound(_last_words(display, outcome.receipt), _patience(outcome.receipt, interruptions))
+        patience = _patience(outcome.receipt, interruptions)
+        if await interruptions.bound(_last_words(display, outcome.receipt), patience) and display.reported:
+            await interruptions.bound(_acknowledge(outcome), PATIENCE_SECONDS)
     finally:
         display.close()
     return code
@@ -86,7 +91,7 @@ async def _supervise(plan: Plan, display: Display, interruptions: Interruptions)
             display.follow(job)
             interruptions.attach(job)
             receipt = await job.wait()
-            outcome = Outcome(receipt, code_of_receipt(receipt, interruptions.first))
+            outcome = Outcome(receipt, code_of_receipt(receipt, interruptions.first), job)
             if receipt.capture.state == "unavailable" and storage.fault is None and plan.directory is not None:
                 display.say(f"warning: no output was kept: {receipt.capture.reason}")
         interruptions.settled()
@@ -97,12 +102,19 @@ def _not_started(plan: Plan, display: Display, error: SpawnError) -> Outcome:
     assert error.receipt is not None
     if not display.renders:
         display.say(f"cannot run {error.subject or plan.command[0]!r}: {error}")
-    return Outcome(error.receipt, code_of_spawn_error(error))
+    return Outcome(error.receipt, code_of_spawn_error(error), None)
 
 
 async def _last_words(display: Display, receipt: Receipt) -> None:
     await display.shown()
     await display.report(receipt)
+
+
+async def _acknowledge(outcome: Outcome) -> None:
+    """Let no consumer of the directory's completions be told what our caller knows by now [E5]."""
+    if outcome.job is not None:
+        with suppress(StorageError):  # it is offered to one, which can tell what it is
+            await outcome.job.acknowledge()
 
 
 def _patience(receipt: Receipt, interruptions: Interruptions) -> float | None:
