@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 FIREHOSE_BYTES: Final = 8 * 1024 * 1024
 """Bytes a second from which on a child counts as faster than its readers."""
-REST_SHARE: Final = 9
+REST_SHARE: Final = 19
 """A look that took one part of time is followed by so many parts of rest."""
-REST_EACH_SECONDS: Final = 0.0005
-"""What taking a page over costs a follower, and its rest: some 50 µs of the loop, at the same share."""
+REST_EACH_SECONDS: Final = 0.001
+"""The rest for each follower that takes a page over, which costs some 50 µs of the loop."""
 
 Place = tuple[int, int]
 """Offset and length, in bytes."""

@@ -80,7 +80,7 @@ def test_the_command_line_example_gives_the_childs_output_and_code(tmp_path: Pat
     done = subprocess.run(
         [sys.executable, "-m", "supervisor", *arguments],
         cwd=tmp_path,
-        env=environment(),
+        env=environment() | {"SPOOLVISOR_DIR": str(tmp_path / "kept")},
         capture_output=True,
         text=True,
         check=False,
