@@ -22,6 +22,7 @@ PIPE: Final = "pipe"
 Stdin = bytes | AsyncIterable[bytes] | Literal["pipe"] | None
 Command = str | Sequence[str | os.PathLike[str]]
 CaptureMode = Literal["spool", "none"]
+Keep = Literal["sanitised", "raw"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Options:
     drain_timeout: float = 1.0
     merge: bool = False
     capture: CaptureMode = "spool"
+    keep: Keep = "sanitised"
     window_bytes: int = 0
 
 
@@ -73,6 +75,9 @@ class OptionsDict(TypedDict, total=False):
     """One pipe for both streams, called `stdout`; `stderr` is then None (B7)."""
     capture: CaptureMode
     """"spool", or "none": no output text is kept or shown anywhere (B9)."""
+    keep: Keep
+    """"raw" keeps an unsanitised copy of each stream too, secrets and all, in a file of its own; `run` then leaves
+    files in any case (B8)."""
     window_bytes: int
     """Keep the last bytes of each stream in memory for `Job.live`, whatever is retained."""
 
@@ -99,6 +104,10 @@ def checked(command: Command, options: Options) -> Request:
         raise ValueError("window_bytes must not be negative")
     if options.capture not in {"spool", "none"}:
         raise ValueError('capture must be "spool" or "none"')
+    if options.keep not in {"sanitised", "raw"}:
+        raise ValueError('keep must be "sanitised" or "raw"')
+    if options.keep == "raw" and options.capture == "none":
+        raise ValueError('keep="raw" contradicts capture="none", which keeps no output anywhere')
     argv, shown = _argv(command, shell=options.shell)
     launch = Launch(
         argv=argv,

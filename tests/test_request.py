@@ -104,6 +104,8 @@ def test_a_duration_is_a_number(name: str, value: object) -> None:
     [
         ({"window_bytes": -1}, ValueError, "window_bytes"),
         ({"capture": "all"}, ValueError, "capture"),
+        ({"keep": "both"}, ValueError, "keep"),
+        ({"keep": "raw", "capture": "none"}, ValueError, "contradicts"),
         ({"stdin": "text"}, TypeError, "stdin"),
         ({"stdin": [b"x"]}, TypeError, "stdin"),
         ({"label": 5}, TypeError, "label"),
