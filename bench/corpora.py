@@ -144,7 +144,7 @@ def corpora(scratch: Path) -> Iterator[tuple[str, bytes]]:
     if shutil.which("git"):
         history = ["git", "-C", str(ROOT), "log", "-p", "--", ".", *(f":!{path}" for path in EXAMPLES)]
         yield "git log -p", output(history)
-    tests = ["-m", "pytest", "-v", "-p", "no:cacheprovider", "tests/storage", "tests/cli"]
+    tests = ["-m", "pytest", "-v", "-p", "no:cacheprovider", "tests/storage", "tests/course"]
     yield "test output", output([sys.executable, *tests])
     clean = {
         "PATH": os.environ["PATH"],
@@ -164,6 +164,7 @@ def output(command: list[str], environment: dict[str, str] | None = None) -> byt
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
+        start_new_session=True,  # tests end process groups
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         check=False,
