@@ -1,8 +1,9 @@
 """How fast text is sanitised, beside a plain copy and beside what is usually done: `replace` and `re.sub` in turn.
 
-Each contender gets the same 64 KiB chunks and returns text; what counts is processor time, since all are one thread. The copy touches each byte once in cache, so it is what no
-sanitiser can beat. The usual pipeline decodes a chunk, strips escapes by an expression, replaces each known value and
-substitutes by one expression for each rule; it is given whole chunks and misses what they cut.
+Each contender gets the same 64 KiB chunks and returns text; what counts is processor time, since all are one thread.
+The copy touches each byte once in cache, so it is what no sanitiser can beat. The usual pipeline decodes a chunk,
+strips escapes by an expression, replaces each known value and substitutes by one expression for each rule; it is
+given whole chunks and misses what they cut.
 """
 
 from __future__ import annotations

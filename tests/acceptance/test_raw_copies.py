@@ -173,6 +173,7 @@ async def test_a_fault_of_the_text_is_the_texts(conversation: Conversation, disk
     assert copy_of(receipt).state == "complete"
 
 
+@pytest.mark.realtime
 @pytest.mark.asyncio
 @pytest.mark.parametrize("size", [1000, 8_000_000])
 async def test_a_copy_that_hangs_is_given_up_and_the_text_is_whole(
@@ -185,7 +186,7 @@ async def test_a_copy_that_hangs_is_given_up_and_the_text_is_whole(
         release.wait()
         return os.writev(descriptor, buffers)
 
-    limits = Limits(stall_timeout=0.5)
+    limits = Limits(stall_timeout=1.5)
     try:
         async with (
             asyncio.timeout(30),
