@@ -98,7 +98,7 @@ async def capture(order: Order, directory: Path) -> Outcome:
     assert receipt.durability is not None
     assert receipt.capture.state == "complete", receipt.capture
     assert receipt.durability.barrier is (order.durability == "barrier"), receipt.durability
-    assert stream.policy == "default/2", stream.policy
+    assert stream.policy == "default/1", stream.policy
     assert stream.path is not None
     assert stream.committed is not None
     assert stream.sha256 is not None

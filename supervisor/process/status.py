@@ -237,6 +237,5 @@ class PidfdWatch(Watch):
             self._retry = None
         if self._pidfd >= 0:
             descriptor, self._pidfd = self._pidfd, -1
-            if not self._loop.is_closed():
-                self._loop.remove_reader(descriptor)
+            self._loop.remove_reader(descriptor)
             os.close(descriptor)

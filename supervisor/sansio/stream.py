@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from .ledger import Ledger
-from .returns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,4 +113,4 @@ class Stream:
         self.ledger.hold(self.sanitizer.held)
         if text:
             self.preview.feed(text)
-        return plain(text)
+        return text
