@@ -1,7 +1,7 @@
 """One run of ours, in an interpreter of its own.
 
 The interpreter's start, the imports, the loop's and the supervisor's making (which opens the directory) are over when
-the clock starts; nothing else is. The child's spawn, the first threads, the needles' search engine, the capture's
+the clock starts; nothing else is. The child's spawn, the first threads, the search engine's building, the capture's
 files, the barrier and the receipt are all inside, as a shell's fork and open are inside a peer's time. A process for
 each run, because a second run in one would find all of that warm, and the loop's and the allocator's state beside it.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from supervisor import Limits, Supervisor
-from supervisor.sansio.engines.stdlib import engine_for
+from supervisor.matching import engine_name
 from supervisor.sansio.needles import NeedleSet, credential_values
 
 from .harness import WrongResultError
@@ -80,7 +80,7 @@ def engine_facts() -> dict[str, str]:
     """Return what the output is searched with and for."""
     needles = NeedleSet.build(SECRETS)
     return {
-        "engine": type(engine_for(needles)).__name__,
+        "engine": engine_name(),
         "known values": f"{len(SECRETS)} ({len(needles.needles)} needles with their encodings)",
     }
 
@@ -98,7 +98,7 @@ async def capture(order: Order, directory: Path) -> Outcome:
     assert receipt.durability is not None
     assert receipt.capture.state == "complete", receipt.capture
     assert receipt.durability.barrier is (order.durability == "barrier"), receipt.durability
-    assert stream.policy == "default/1", stream.policy
+    assert stream.policy == "default/2", stream.policy
     assert stream.path is not None
     assert stream.committed is not None
     assert stream.sha256 is not None

@@ -6,30 +6,34 @@ It does not restart anything, and it is not the `supervisord` of the same import
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 if sys.platform == "win32":
     raise ImportError("spoolvisor does not run on Windows: it needs POSIX pipes, signals and private files")
 
-from .captures import follow_capture, read_capture
-from .completions import Completion
-from .errors import (
-    CursorError,
-    JobFailed,
-    LiveCapture,
-    SpawnError,
-    StorageError,
-    SupervisorError,
-    TooManyJobs,
-    UnknownCapture,
-)
-from .job import Job
-from .limits import Limits
-from .recovering import list_captures, recover, remove_captures
-from .request import PIPE
-from .sansio.cursor import Cursor
-from .sansio.page import Page
-from .sansio.receipt import Receipt
-from .supervisor import Supervisor
+from . import loading
+
+if TYPE_CHECKING:
+    from .captures import follow_capture, read_capture
+    from .completions import Completion
+    from .errors import (
+        CursorError,
+        JobFailed,
+        LiveCapture,
+        SpawnError,
+        StorageError,
+        SupervisorError,
+        TooManyJobs,
+        UnknownCapture,
+    )
+    from .job import Job
+    from .limits import Limits
+    from .recovering import list_captures, recover, remove_captures
+    from .request import PIPE
+    from .sansio.cursor import Cursor
+    from .sansio.page import Page
+    from .sansio.receipt import Receipt
+    from .supervisor import Supervisor
 
 __all__ = [
     "PIPE",
@@ -54,3 +58,30 @@ __all__ = [
     "recover",
     "remove_captures",
 ]
+
+if not TYPE_CHECKING:  # else a type checker would take any name for one of ours
+    __getattr__, __dir__ = loading.on_first_use(
+        __name__,
+        {
+            "captures": ("follow_capture", "read_capture"),
+            "completions": ("Completion",),
+            "errors": (
+                "CursorError",
+                "JobFailed",
+                "LiveCapture",
+                "SpawnError",
+                "StorageError",
+                "SupervisorError",
+                "TooManyJobs",
+                "UnknownCapture",
+            ),
+            "job": ("Job",),
+            "limits": ("Limits",),
+            "recovering": ("list_captures", "recover", "remove_captures"),
+            "request": ("PIPE",),
+            "sansio.cursor": ("Cursor",),
+            "sansio.page": ("Page",),
+            "sansio.receipt": ("Receipt",),
+            "supervisor": ("Supervisor",),
+        },
+    )

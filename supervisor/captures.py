@@ -110,15 +110,4 @@ async def _watch(threads: Writers, directory: Path, capture_id: str) -> Watch:
 
 
 async def _look(threads: Writers, directory: Path, request: Wanted) -> Look:
-    cursor = request.cursor
-    return await threads.run(
-        "reading the capture",
-        look,
-        _files,
-        directory,
-        cursor.capture_id,
-        cursor.stream,
-        request.offset,
-        request.count,
-        deadline=READ_SECONDS,
-    )
+    return await threads.run("reading the capture", look, _files, directory, *request.place, deadline=READ_SECONDS)

@@ -150,9 +150,8 @@ class Offers:
             await asyncio.wait(at_work)
         self._wake()
         for offer in self._queue:
-            if offer.ready is not None and offer.marked and self._conversation is not None:
-                with suppress(StorageError):
-                    await self._conversation.deliveries.release(offer.capture_id)
+            if offer.ready is not None and offer.marked:
+                await self._release(offer.capture_id)
         self._queue.clear()
 
     async def _earlier(self) -> list[str]:
@@ -195,10 +194,19 @@ class Offers:
             if known is None:
                 return None  # it stays for a supervisor that can
             return Completion(known, redelivered=False, _acknowledge=partial(self._acknowledge, capture_id))
-        receipt = None if claim is None else known or self._parsed(capture_id, claim)
-        if claim is None or receipt is None:
+        if claim is None:
+            return None
+        receipt = known or self._parsed(capture_id, claim)
+        if receipt is None:
+            await self._release(capture_id)
             return None
         return Completion(receipt, claim.redelivered, partial(self._acknowledge, capture_id))
+
+    async def _release(self, capture_id: str) -> None:
+        """Take back a claim that nobody was handed, so far as the disk lets us."""
+        assert self._conversation is not None
+        with suppress(StorageError):
+            await self._conversation.deliveries.release(capture_id)
 
     def _parsed(self, capture_id: str, claim: Claim) -> Receipt | None:
         assert self._conversation is not None

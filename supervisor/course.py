@@ -11,6 +11,7 @@ import signal
 from typing import TYPE_CHECKING, Final
 
 from .desk import Desk
+from .matching import matcher_for
 from .progress import Progress
 from .sansio.lifecycle import Action, EndReason, Lifecycle, Phase
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from .process import Child
     from .pump import Pump
     from .request import Request
+    from .sansio.needles import NeedleSet
     from .sansio.receipt import Receipt
     from .sansio.words import CaptureReason, StreamName
     from .services import Services
-    from .storage import Capture, Reservation
+    from .storage import Capture
 
 DESCRIPTORS: Final[dict[StreamName, int]] = {"stdout": 1, "stderr": 2}
 TREE_BY_GROUP: Final = "tree-by-group"
@@ -54,7 +56,6 @@ class Course:
         )
         self.pumps: dict[StreamName, Pump] = {}
         self.capture: Capture | None = None
-        self.reservation: Reservation | None = None
         self.unavailable: CaptureReason | None = None
         self.limitations: list[str] = []
         self.child: Child | None = None
@@ -80,10 +81,18 @@ class Course:
         self.survivors: tuple[int, ...] | None = None
         """What is still alive of the child's group, once it was released; None where nobody can know."""
         self.feeder: asyncio.Task[None] | None = None
+        self.clean_command: tuple[NeedleSet, tuple[str, ...]] | None = None
+        """The argv as a receipt may show it, and the known values that were searched for in it."""
         self.last_output: float | None = None
         self._timer: Handle | None = None
         self._timer_at: float | None = None
         self._awaiting_backlog: dict[StreamName, int] = {}
+
+    def know_anew(self) -> None:
+        """Search what the streams have not decided yet for all values that are known now [C5]."""
+        needles = self.services.needles(self.request.options.env)
+        for pump in self.pumps.values():
+            pump.stream.sanitizer.use(needles, engine=matcher_for(needles))
 
     def request_end(self, reason: EndReason) -> None:
         """Begin to end the tree."""
@@ -126,6 +135,7 @@ class Course:
         self.ended = self.services.clock.now()
         self.ended_at = self.services.clock.wall()
         self.act(self.lifecycle.leader_exited(self.child.exit))
+        self._watch_tree()
 
     def output_seen(self, name: StreamName, data: bytes) -> None:
         """A pipe gave bytes."""
@@ -201,14 +211,15 @@ class Course:
         child, lifecycle = self.child, self.lifecycle
         if child is None or lifecycle.phase not in {Phase.TERMINATING, Phase.STRAGGLING, Phase.KILLING}:
             return
-        if lifecycle.status is not None:
-            members = child.group_members()
-            if members is None:
-                # Nobody can see whether a member is left, so none gets a grace that might never be used.
-                child.signal_group(signal.SIGKILL)
-            if not members:
-                self.act(lifecycle.tree_empty())
-                return
+        if lifecycle.status is None:
+            return  # the leader's exit is told, and then the tree is looked at
+        members = child.group_members()
+        if members is None:
+            # Nobody can see whether a member is left, so none gets a grace that might never be used.
+            child.signal_group(signal.SIGKILL)
+        if not members:
+            self.act(lifecycle.tree_empty())
+            return
         clock = self.services.clock
         clock.call_at(clock.now() + TREE_WATCH_SECONDS, self._watch_tree)
 

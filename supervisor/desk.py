@@ -39,18 +39,32 @@ class Desk:
         self._rest_until = 0.0
         self._seen: tuple[float, int] = (0.0, 0)
 
-    async def piece(self, place: Place, look: Callable[[], Awaitable[Piece]], *, observed: int, at_least: int) -> Piece:
+    async def piece(
+        self,
+        place: Place,
+        look: Callable[[], Awaitable[Piece]],
+        *,
+        observed: int,
+        at_least: int,
+        committed: int = 0,
+    ) -> Piece:
         """Return the piece at `place`: what `look` returns to us, or to somebody who wanted the same meanwhile.
 
-        `observed` is how much the child has written by now. A look that found a shorter file than `at_least` may be
-        older than the caller's last one, so it is not shared. Cancellation: another one who waits looks instead.
+        `observed` is how much the child has written by now, `committed` how much of it the file has. A look that found
+        a shorter file than `at_least` may be older than the caller's last one, or than the stream's end, so it is not
+        shared; nor is one that missed a commit which woke the caller, unless it filled the piece all the same.
+        Cancellation: another one who waits looks instead.
         """
+
+        def serves(found: Piece) -> bool:
+            return found.size >= at_least and (found.size >= committed or len(found.data) == place[1])
+
         self._served += 1
         while (others := self._looks.get(place)) is not None:
             await asyncio.wait({others})
-            if not others.cancelled() and others.result().size >= at_least:
+            if not others.cancelled() and serves(others.result()):
                 return others.result()
-        if self._last is not None and self._last[0] == place and self._last[1].size >= at_least:
+        if self._last is not None and self._last[0] == place and serves(self._last[1]):
             return self._last[1]
         ours = self._looks[place] = asyncio.get_running_loop().create_future()
         try:

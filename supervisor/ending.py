@@ -95,6 +95,8 @@ async def _settle(course: Course) -> tuple[Receipt, bool | None]:
     for pump in pumps:
         if pump.cut:
             pump.stream.end_retention("drain-timeout")
+            if pump.raw_copy is not None:
+                pump.raw_copy.end_retention("drain-timeout")
     course.release()
     return await _publish(course)
 
@@ -108,8 +110,6 @@ async def _publish(course: Course) -> tuple[Receipt, bool | None]:
     capture = course.capture
     if capture is None:
         return reporting.final_receipt(course, None).fitted(), False
-    if course.reservation is not None:
-        course.reservation.release()
     sealed = await capture.seal()
     receipt = reporting.final_receipt(course, sealed).fitted()
     outcome = await capture.publish(receipt.to_json())
@@ -120,8 +120,6 @@ async def _publish(course: Course) -> tuple[Receipt, bool | None]:
 
 async def _settle_unspawned(course: Course, error: SpawnError) -> Receipt:
     """Settle a job whose command could not start; nothing of it stays on disk [F6]."""
-    if course.reservation is not None:
-        course.reservation.release()
     if course.capture is not None:
         await course.capture.discard()
     return reporting.unspawned_receipt(course, error).fitted()

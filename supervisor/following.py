@@ -112,9 +112,15 @@ async def _page(threads: Writers, course: Course, request: Wanted, track: Track)
     if course.capture is not None and conversation is not None and standing.state not in {"unavailable", "disabled"}:
         if standing is not ABSENT:
             look = partial(_piece, threads, conversation.directory, request, course.services.limits.stall_timeout)
-            observed = course.pumps[stream].stream.ledger.observed
-            place = (request.offset, request.count)
-            piece = await course.desks[stream].piece(place, look, observed=observed, at_least=track.size)
+            ledger = course.pumps[stream].stream.ledger
+            piece = await course.desks[stream].piece(
+                (request.offset, request.count),
+                look,
+                observed=ledger.observed,
+                # A standing that says "ended" must not meet an older length: it would be a wrong end [E3].
+                at_least=max(track.size, ledger.committed) if standing.ended else track.size,
+                committed=ledger.committed,
+            )
         track.check(piece, standing)
     return page_of(request, piece.data, piece.size, standing)
 
@@ -154,18 +160,9 @@ def _inline(course: Course, stream: StreamName) -> bytes | None:
 
 
 async def _piece(threads: Writers, directory: Path, request: Wanted, deadline: float) -> Piece:
-    cursor = request.cursor
     try:
         return await threads.run(
-            f"reading {cursor.stream}",
-            read_piece,
-            _files,
-            directory,
-            cursor.capture_id,
-            cursor.stream,
-            request.offset,
-            request.count,
-            deadline=deadline,
+            f"reading {request.cursor.stream}", read_piece, _files, directory, *request.place, deadline=deadline
         )
     except UnknownCapture as error:
         # Its directory vanished under us [D1]; the job itself is known.

@@ -14,6 +14,7 @@ from . import following
 from .live import Shown, Window, recall
 from .reporting import pending_receipt
 from .request import PIPE
+from .sansio.lifecycle import STATE_OF
 from .sansio.page import PAGE_BYTES
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ class Job:
     def receipt(self) -> Receipt:
         """The receipt: final once the job has settled, before that a snapshot in state `pending`."""
         settled = self._course.settled
-        return settled.result() if settled.done() else following.routed(pending_receipt(self._course), self._course)
+        if settled.done():
+            return settled.result()
+        return following.routed(pending_receipt(self._course).fitted(), self._course)
 
     async def wait(self) -> Receipt:
         """Return the final receipt: the same one for every caller, however many, however late.
@@ -83,7 +86,11 @@ class Job:
 
         May be called again and after the end: the first cause stays [A3].
         Cancellation: the ending goes on; only this wait ends.
+
+        Raises: ValueError for a reason that does not exist; nothing was ended.
         """
+        if reason not in STATE_OF:
+            raise ValueError(f"reason must be one of {', '.join(STATE_OF)}")
         self._course.request_end(reason)
         return await self.wait()
 
@@ -92,7 +99,8 @@ class Job:
 
         Raises: ValueError for a number that is no signal.
         """
-        signal.Signals(number)
+        if number not in signal.valid_signals():
+            raise ValueError(f"{number!r} is not a signal")
         if self._course.child is not None and self._course.child.exit is None:
             self._course.child.send_signal(number)
 

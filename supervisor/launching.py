@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Final
 from .course import DESCRIPTORS, Course
 from .errors import SpawnError, StorageError
 from .live import Window
+from .matching import matcher_for
 from .pump import Pump
-from .reporting import pending_receipt
+from .rawcopy import RawCopying, first_bytes, raw_name
+from .reporting import not_searched, pending_receipt
 from .request import PIPE
 from .sansio.preview import Preview
-from .sansio.retention import Retention
+from .sansio.retention import RawRetention, Retention
 from .sansio.sanitizer import Sanitizer
 from .sansio.stream import Stream
 from .sinks import MemorySink, Nowhere, Sink, SpoolSink
@@ -94,14 +96,20 @@ async def _prepare(course: Course) -> None:
     """Open the capture of a kept job, and make the pumps."""
     services, options = course.services, course.request.options
     names: tuple[StreamName, ...] = ("stdout",) if options.merge else ("stdout", "stderr")
+    if services.redact:
+        course.limitations.extend(not_searched(services.needles(options.env)))
     if options.capture == "spool":
         course.unavailable = services.unavailable
         course.limitations.extend(services.limitations)
-        if course.kept and services.conversation is not None:
+        # A copy holds the first byte too, so a foreground run with one has its files from the start.
+        if (course.kept or options.keep == "raw") and services.conversation is not None:
             await open_capture(course, names)
     retention = Retention(services.limits, merged=options.merge)
+    for_copies = RawRetention(retention)
     for name in names:
         course.pumps[name] = _pump(course, name, retention)
+        if options.keep == "raw":
+            course.pumps[name].raw_copy = _raw_copy(course, name, for_copies)
     services.live_streams += len(names)
 
 
@@ -109,13 +117,13 @@ async def open_capture(course: Course, names: tuple[StreamName, ...]) -> bool:
     """Open the capture's files, or learn why there will be none; return whether there are."""
     conversation = course.services.conversation
     assert conversation is not None
+    copies = tuple(map(raw_name, names)) if course.request.options.keep == "raw" else ()
     try:
-        course.capture = await conversation.create_capture(course.capture_id, names)
+        course.capture = await conversation.create_capture(course.capture_id, (*names, *copies))
     except StorageError as error:
         course.unavailable = error.reason
         course.limitations.append(str(error))
         return False
-    course.reservation = conversation.allowance.reservation()
     return True
 
 
@@ -123,7 +131,8 @@ def _pump(course: Course, name: StreamName, retention: Retention) -> Pump:
     services, options = course.services, course.request.options
     limits = services.limits
     chars = limits.preview_stdout_chars if name == "stdout" else limits.preview_stderr_chars
-    sanitizer = Sanitizer(services.needles(options.env), redact=services.redact)
+    needles = services.needles(options.env)
+    sanitizer = Sanitizer(needles, redact=services.redact, engine=matcher_for(needles), stream=True)
     stream = Stream(name, sanitizer, Preview(chars, limits.preview_bytes))
     pump = Pump(
         stream,
@@ -144,19 +153,28 @@ def _pump(course: Course, name: StreamName, retention: Retention) -> Pump:
     return pump
 
 
+def _raw_copy(course: Course, name: StreamName, retention: RawRetention) -> RawCopying | None:
+    """Return the copy of a stream; None where there is no capture, as the receipt says."""
+    if course.capture is None:
+        return None
+    spool = course.capture.spools[raw_name(name)]
+    sink = SpoolSink(name, spool, retention, course.capture.reservation, trim=first_bytes)
+    services = course.services
+    return RawCopying(name, sink, clock=services.clock, stall_timeout=services.limits.stall_timeout)
+
+
 def _sink(course: Course, name: StreamName, retention: Retention) -> Sink:
     if course.capture is not None:
-        assert course.reservation is not None
-        return SpoolSink(name, course.capture.spools[name], retention, course.reservation)
+        return SpoolSink(name, course.capture.spools[name], retention, course.capture.reservation)
     if course.kept or course.unavailable is not None or course.request.options.capture == "none":
         return Nowhere()
 
     async def open_spool() -> Sink | CaptureReason:
         await _open_once(course)
-        if course.capture is None or course.reservation is None:
+        if course.capture is None:
             assert course.unavailable is not None
             return course.unavailable
-        return SpoolSink(name, course.capture.spools[name], retention, course.reservation)
+        return SpoolSink(name, course.capture.spools[name], retention, course.capture.reservation)
 
     return MemorySink(course.fits_receipt, open_spool)
 

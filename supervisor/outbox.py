@@ -10,12 +10,14 @@ has one, is looked at when the job settles [B4, D8].
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
+
+from .clock import SystemClock, done_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from .sansio.stream import Stream
+    from .clock import Clock
     from .sansio.words import CaptureReason
     from .sinks import Kept, Sink
 
@@ -23,12 +25,41 @@ BATCH_BYTES: Final = 1024 * 1024
 """The most that one write carries, and that waits behind it: the size of a grown pipe (facts 1)."""
 
 
+class Account(Protocol):
+    """Where an outbox books what became of its text: a `Stream`, or a raw copy."""
+
+    @property
+    def name(self) -> str:
+        """What is written, for messages."""
+        ...
+
+    @property
+    def retaining(self) -> bool:
+        """Whether it is still meant to be written."""
+        ...
+
+    def committed(self, count: int) -> None:
+        """`count` bytes more are on disk."""
+        ...
+
+    def end_retention(self, reason: CaptureReason) -> None:
+        """Nothing more will be written; a later reason changes nothing."""
+        ...
+
+    def distrust(self) -> None:
+        """Our own code failed on it."""
+        ...
+
+
 class Outbox:
     """Writes one stream's text in order. Used by one task; its callbacks run on the same loop."""
 
-    def __init__(self, stream: Stream, sink: Sink, on_progress: Callable[[], None]) -> None:
+    def __init__(
+        self, stream: Account, sink: Sink, on_progress: Callable[[], None], *, clock: Clock | None = None
+    ) -> None:
         self.sink = sink
-        self._stream: Final = stream
+        self._clock: Final = clock or SystemClock()
+        self._stream: Final[Account] = stream
         self._on_progress: Final = on_progress
         self._batch: list[bytes] = []
         self._size = 0
@@ -51,10 +82,25 @@ class Outbox:
         """Take text to write; it is dropped once retention has ended. Never waits: call `room` before the next one."""
         self._put(text)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether less than a batch is waiting."""
+        return self._size < BATCH_BYTES
+
     async def room(self) -> None:
         """Return when less than a batch is waiting. Cancellation: nothing is lost."""
-        while self._size >= BATCH_BYTES:
+        while not self.has_room:
             await self._change()
+
+    async def landed(self, seconds: float) -> bool:
+        """Return True when the write that is out now is back and booked, False when it took longer than `seconds`."""
+        flight = self._flight
+        if flight is not None:
+            if not await done_within(self._clock, seconds, flight):
+                return False
+            while self._flight is flight:
+                await self._change()
+        return True
 
     def spill(self) -> None:
         """Let a sink that held everything in memory write it now. Precondition: nothing is in flight."""
@@ -67,12 +113,8 @@ class Outbox:
         Each write has its own deadline, so that a slow disk is not mistaken for a stuck one.
         """
         while self._flight is not None:
-            flight = self._flight
-            await asyncio.wait({flight}, timeout=seconds)
-            if not flight.done():
+            if not await self.landed(seconds):
                 return False
-            while self._flight is flight:
-                await self._change()
         return True
 
     def end(self, reason: CaptureReason) -> None:
@@ -91,8 +133,7 @@ class Outbox:
         """Give an abandoned write up to `seconds` to come back, and book what it kept. Returns False if it did not."""
         if self._abandoned is None:
             return True
-        await asyncio.wait({self._abandoned}, timeout=seconds)
-        if self._abandoned.done():
+        if await done_within(self._clock, seconds, self._abandoned):
             self._take_in(self._abandoned)
             self._abandoned = None
             return True

@@ -12,6 +12,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from .clock import done_within
 from .outbox import Outbox
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .clock import Clock, Handle
+    from .rawcopy import RawCopying
     from .sansio.stream import Stream
     from .sansio.words import CaptureReason
     from .sinks import Sink
@@ -99,9 +101,11 @@ class Pump:
         on_progress: Callable[[], None],
     ) -> None:
         self.stream: Final = stream
-        self.outbox: Final = Outbox(stream, sink, on_progress)
+        self.outbox: Final = Outbox(stream, sink, on_progress, clock=clock)
         self.valve: Valve | None = None
         self.tap: Tap | None = None
+        self.raw_copy: RawCopying | None = None
+        """Where the bytes go as they were read, if the caller wants that [B8]."""
         self.ended = False
         """Whether the pipe has reached its end or was closed by us."""
         self.cut = False
@@ -116,6 +120,7 @@ class Pump:
         self._on_unhold: Final = on_unhold
         self._low_mark = 0
         self._paused = False
+        self._awaits_copy = False
         self._stall: Handle | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -140,6 +145,8 @@ class Pump:
     def end_retention(self, reason: CaptureReason) -> None:
         """Keep nothing more, for this reason; sanitiser and preview go on [B5]."""
         self.outbox.end(reason)
+        if self.raw_copy is not None:
+            self.raw_copy.end(reason)
 
     async def finish(self, *, whole: bool) -> None:
         """Return when every byte was sanitised and the end decided. Precondition: `pipe_ended`.
@@ -149,7 +156,7 @@ class Pump:
         assert self._task is not None
         while not self._task.done():
             write = self.outbox.flight
-            ended, _ = await asyncio.wait({self._task}, timeout=self._stall_timeout)
+            ended = await done_within(self._clock, self._stall_timeout, self._task)
             if not ended and write is not None and write is self.outbox.flight:
                 self.outbox.end("writer-stalled")
         self._task.result()
@@ -163,6 +170,12 @@ class Pump:
 
         Bounded: each write has `stall_timeout`, then it is given up.
         """
+        if self.raw_copy is not None:
+            await asyncio.gather(self._flush_text(spill=spill), self.raw_copy.flush())
+        else:
+            await self._flush_text(spill=spill)
+
+    async def _flush_text(self, *, spill: bool) -> None:
         written = await self.outbox.flush(self._stall_timeout)
         if written and spill:
             self.outbox.spill()
@@ -182,7 +195,7 @@ class Pump:
         if self._task is not None:
             self._task.cancel()
         self._release()
-        self.outbox.end("internal")
+        self.end_retention("internal")
 
     def _hand_on(self, text: bytes) -> None:
         if text:
@@ -195,6 +208,8 @@ class Pump:
         while raw := await queue.batch(SLICE_BYTES):
             if self.stream.trusted:
                 self._contain(partial(self._sanitise, raw))
+            if self.raw_copy is not None:
+                await self._copy(self.raw_copy, raw)
             await self.outbox.room()
             if self._paused and queue.size <= self._low_mark:
                 self._release()
@@ -202,6 +217,19 @@ class Pump:
                     self.valve.resume_reading()
             # One slice a turn: a firehose must not starve the other jobs of this loop.
             await asyncio.sleep(0)
+
+    async def _copy(self, raw_copy: RawCopying, raw: bytes) -> None:
+        """Put `raw` into the copy, and wait for room in it: the text that `raw` decided is on its way already."""
+        raw_copy.put(raw)
+        if raw_copy.has_room:
+            return
+        self._awaits_copy = True
+        await raw_copy.room()
+        self._awaits_copy = False
+        if self._paused and self._stall is not None:
+            # The pause so far was the copy's doing: a write of the text that is out has its whole time from here on.
+            self._stall.cancel()
+            self._arm_stall()
 
     def _sanitise(self, raw: bytes) -> None:
         bulk = not self._queue.empty()
@@ -241,6 +269,7 @@ class Pump:
     def _stalled(self) -> None:
         if not self._paused:
             return
-        if self.outbox.flight is not None:
+        # It is not the text's write that holds the child up while its copy has no room; the copy has its own deadline.
+        if self.outbox.flight is not None and not self._awaits_copy:
             self.outbox.end("writer-stalled")
         self._arm_stall()

@@ -15,11 +15,8 @@ from .request import conversation_path
 from .sansio.cursor import is_capture_id
 from .storage import (
     Files,
-    Owners,
-    Removed,
     check_removable,
     find_captures,
-    give_back,
     recover_capture,
     remove_capture,
     sweep,
@@ -82,7 +79,7 @@ async def recover_with(files: Files, directory: str | os.PathLike[str]) -> list[
     async with visiting(files, path) as visit:
         if visit is None:
             return []
-        give_back(await visit.run("finishing removals", partial(sweep, files, visit.rooms)))
+        await visit.run("finishing removals", partial(sweep, files, visit.rooms))
         found = await visit.run("looking for leftovers", partial(find_captures, files, visit.rooms))
         for capture in found:
             if not capture.recoverable:
@@ -103,9 +100,9 @@ async def recover_with(files: Files, directory: str | os.PathLike[str]) -> list[
 async def remove_captures(directory: str | os.PathLike[str], capture_ids: Iterable[str]) -> int:
     """Remove captures with all their files; return how many bytes of retained text this has freed.
 
-    Nothing else ever deletes a capture [D1]. The bytes are given back to the allowance of a supervisor of this process
-    that has the same directory open. If it is killed, each capture is either still listed or wholly gone; what is left
-    of its files is removed by the next call, or by `recover`. Two calls at once may name the same capture.
+    Nothing else ever deletes a capture [D1]. The bytes are free at once for all who share the allowance. If it is
+    killed, each capture is either still listed or wholly gone; what is left of its files is removed by the next call,
+    or by `recover`. Two calls at once may name the same capture.
 
     Cancellation: the capture under way may be removed all the same.
 
@@ -121,22 +118,19 @@ async def remove_with(files: Files, directory: str | os.PathLike[str], capture_i
     """Remove by these system calls: the seam at which tests kill and fail it."""
     if not all(map(is_capture_id, capture_ids)):
         raise ValueError("not a capture id")
-    removed: list[Removed] = []
+    freed = 0
     async with visiting(files, conversation_path(directory)) as visit:
         if visit is None:
             if capture_ids:
                 raise UnknownCapture(f"this conversation has no capture {capture_ids[0]}")
             return 0
-        removed += await visit.run("finishing removals", partial(sweep, files, visit.rooms))
-        give_back(removed)
+        freed += await visit.run("finishing removals", partial(sweep, files, visit.rooms))
         await visit.run("checking the captures", partial(_check_all, visit, capture_ids))
         for capture_id in capture_ids:
             step = partial(remove_capture, files, visit.rooms, capture_id)
             gone = await visit.run(f"removing {capture_id}", step)
-            if gone is not None:
-                removed.append(gone)
-                give_back([gone])
-    return sum(capture.size for capture in removed)
+            freed += gone or 0
+    return freed
 
 
 def bound(receipt: Receipt, directory: Path) -> Receipt:
@@ -159,8 +153,6 @@ def bound(receipt: Receipt, directory: Path) -> Receipt:
 
 
 def _check_all(visit: Visit, capture_ids: Sequence[str]) -> None:
-    with visit.rooms.captures.borrow() as captures, visit.rooms.state.borrow() as state:
-        owners = Owners(visit.files, state)
-        for capture_id in capture_ids:
-            if not check_removable(visit.files, captures, owners, visit.rooms, capture_id):
-                raise UnknownCapture(f"this conversation has no capture {capture_id}")
+    for capture_id in capture_ids:
+        if not check_removable(visit.files, visit.rooms, capture_id):
+            raise UnknownCapture(f"this conversation has no capture {capture_id}")

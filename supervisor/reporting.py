@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from .sansio.exits import Exited, Signalled
 from .sansio.preview import share
 from .sansio.receipt import (
+    RECEIPT_BYTES,
     CaptureFacts,
     Durability,
     PreviewFacts,
     ProcessFacts,
+    RawCopy,
     RawCounts,
     Receipt,
     Retained,
@@ -18,6 +21,7 @@ from .sansio.receipt import (
     Usage,
     worst,
 )
+from .sansio.redactor import UNDECIDED
 from .sansio.sanitizer import sanitise_text
 
 if TYPE_CHECKING:
@@ -26,14 +30,26 @@ if TYPE_CHECKING:
     from .course import Course
     from .errors import SpawnError
     from .pump import Pump
+    from .sansio.needles import NeedleSet
     from .sansio.preview import PreviewText
     from .sansio.words import StreamName
     from .storage import PublishOutcome, Sealed, SealedStream
 
+NOT_SEARCHED: Final = "secret-not-searched"
+"""The limitation that is named, with the variable's name, where a value is too short, too common or too long [C5]."""
+MOST_NAMED: Final = 16
+"""Names of such values in one receipt, whose size is bounded; an environment may have any number."""
+
+
+def not_searched(needles: NeedleSet) -> list[str]:
+    """Return the limitations for known values that cannot be searched for: by name, each name once, the first ones."""
+    names = dict.fromkeys(refused.partition(":")[0] for refused in needles.refused)
+    return [f"{NOT_SEARCHED}:{name}" for name in list(names)[:MOST_NAMED]]
+
 
 def needs_file(course: Course) -> bool:
     """Return whether this ending is worth a file: all of them are, but a small success of a foreground run [A7]."""
-    if course.kept:
+    if course.kept or course.request.options.keep == "raw":
         return True
     lifecycle = course.lifecycle
     whole = all(pump.stream.retaining and not pump.cut for pump in course.pumps.values())
@@ -64,7 +80,7 @@ def unspawned_receipt(course: Course, error: SpawnError) -> Receipt:
     for name in course.pumps:
         streams[name] = StreamFacts(state="unavailable", reason="not-started", raw=RawCounts(observed=0))
     receipt = _receipt(course, sealed=None, settled=True)
-    process = ProcessFacts(state="not-started", error=_clean(course, str(error)))
+    process = ProcessFacts(state="not-started", error=_clean(_known_values(course), str(error)))
     capture = CaptureFacts(state="unavailable", reason="not-started")
     now = course.services.clock.wall()
     return receipt.model_copy(
@@ -77,14 +93,14 @@ def _receipt(course: Course, *, sealed: Sealed | None, settled: bool) -> Receipt
     streams = _streams(course, sealed, settled=settled)
     conversation = services.conversation
     ended_at, ended, began = course.ended_at, course.ended, course.began
-    shown = request.options.record_command
+    needles = _known_values(course)
     return Receipt(
         capture_id=course.capture_id,
         job_id=course.job_id,
-        call_id=None if request.options.call_id is None else _clean(course, request.options.call_id),
+        call_id=None if request.options.call_id is None else _clean(needles, request.options.call_id),
         conversation=None if conversation is None else str(conversation.directory),
-        label=None if request.options.label is None else _clean(course, request.options.label),
-        command=tuple(_clean(course, part) for part in request.shown_command) if shown else None,
+        label=None if request.options.label is None else _clean(needles, request.options.label),
+        command=_command(course, needles) if request.options.record_command else None,
         started_at=course.started_at,
         ended_at=ended_at,
         duration=None if ended is None or began is None else ended - began,
@@ -92,16 +108,39 @@ def _receipt(course: Course, *, sealed: Sealed | None, settled: bool) -> Receipt
         capture=worst(streams.values()),
         streams=streams,
         usage=_usage(course),
-        durability=None if sealed is None else Durability.model_validate(sealed),
-        limitations=_limitations(course),
+        durability=None if sealed is None else _durability(needles, sealed),
+        limitations=_limitations(course, needles),
     )
 
 
-def _limitations(course: Course) -> tuple[str, ...]:
+def _command(course: Course, needles: NeedleSet) -> tuple[str, ...]:
+    """Return the argv, or as much of its beginning as makes a receipt too long, so that `fitted` clips it and says so.
+
+    It may have 100,000 parts, and a receipt is made on the loop: each part is cleaned once for the same values [B3].
+    """
+    known = course.clean_command
+    if known is None or known[0] is not needles:
+        parts: list[str] = []
+        size = 0
+        for part in course.request.shown_command:
+            if size > RECEIPT_BYTES:
+                break
+            parts.append(_clean(needles, part))
+            size += len(parts[-1]) + len('"",')
+        known = course.clean_command = needles, tuple(parts)
+    return known[1]
+
+
+def _limitations(course: Course, needles: NeedleSet) -> tuple[str, ...]:
     """Return what could not be given; the directory's own list grows while captures are made and synced."""
     conversation = course.services.conversation if course.capture is not None else None
     words = (*(() if conversation is None else conversation.limitations), *course.limitations)
-    return tuple(dict.fromkeys(words))
+    return tuple(dict.fromkeys(_clean(needles, word) for word in words))
+
+
+def _durability(needles: NeedleSet, sealed: Sealed) -> Durability:
+    error = None if sealed.error is None else _clean(needles, sealed.error)
+    return Durability(barrier=sealed.barrier, directories=sealed.directories, error=error)
 
 
 def _process(course: Course, *, settled: bool) -> ProcessFacts:
@@ -131,7 +170,8 @@ def _streams(course: Course, sealed: Sealed | None, *, settled: bool) -> Mapping
     facts: dict[StreamName, StreamFacts | None] = {"stdout": None, "stderr": None}
     for name, pump in course.pumps.items():
         known = None if sealed is None else sealed.streams[name]
-        facts[name] = _stream(course, pump, previews.get(name), known, settled=settled)
+        stream = _stream(course, pump, previews.get(name), known, settled=settled)
+        facts[name] = stream.model_copy(update={"raw_copy": _raw_copy(course, pump, sealed, settled=settled)})
     return facts
 
 
@@ -182,6 +222,27 @@ def _stream(
     return facts.model_copy(update=_ending(course, pump, sealed)) if settled else facts
 
 
+def _raw_copy(course: Course, pump: Pump, sealed: Sealed | None, *, settled: bool) -> RawCopy | None:
+    """Return what there is of the stream's unsanitised copy [B8]; None where there is no file for one."""
+    copy, capture = pump.raw_copy, course.capture
+    if copy is None or capture is None:
+        return None
+    known = None if sealed is None else sealed.streams[copy.name]
+    name = capture.spools[copy.name].path.name if known is None else known.name
+    facts = RawCopy(
+        reason=copy.reason,
+        reference=f"{capture.reference}/{name}",
+        path=str(capture.path / name),
+        size=copy.size if copy.boundary_known else None,
+    )
+    if not settled:
+        return facts
+    state, reason = copy.state, copy.reason
+    if state == "complete" and known is not None and known.fault is not None:
+        state, reason = ("failed" if known.fault.reason == "writer-stuck" else "partial"), known.fault.reason
+    return facts.model_copy(update={"state": state, "reason": reason})
+
+
 def _place(course: Course, pump: Pump, sealed: SealedStream | None) -> dict[str, str | None]:
     """Return where the stream's text is."""
     capture = course.capture
@@ -209,6 +270,19 @@ def _ending(course: Course, pump: Pump, sealed: SealedStream | None) -> dict[str
     return {"state": verdict.state, "reason": verdict.reason}
 
 
-def _clean(course: Course, text: str) -> str:
-    """Return the text as it may be kept: labels, argv and errors pass the same redactor as output [C8]."""
-    return sanitise_text(text, course.services.needles(course.request.options.env))
+def _known_values(course: Course) -> NeedleSet:
+    return course.services.needles(course.request.options.env)
+
+
+def _clean(needles: NeedleSet, text: str) -> str:
+    """Return the text as it may be kept: labels, argv and errors pass the same redactor as output [C8].
+
+    A defect of ours costs the text, never the receipt, and with it the child and its code [B5].
+    """
+    try:
+        return sanitise_text(text, needles)
+    except Exception as error:  # noqa: BLE001 -- contract B5 asks for exactly this containment
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": "sanitising a text for a receipt failed; it is left out", "exception": error}
+        )
+        return UNDECIDED.decode()

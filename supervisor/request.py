@@ -19,9 +19,13 @@ from .process import Launch
 PIPE: Final = "pipe"
 """`stdin=PIPE`: the caller writes with `Job.write` and ends with `Job.write_eof`."""
 
+CALL_ID_CHARACTERS: Final = 200
+"""As long as a label may be [A6]. An identity is refused where a label is cut: a part of it would name another call."""
+
 Stdin = bytes | AsyncIterable[bytes] | Literal["pipe"] | None
 Command = str | Sequence[str | os.PathLike[str]]
 CaptureMode = Literal["spool", "none"]
+Keep = Literal["sanitised", "raw"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class Options:
     drain_timeout: float = 1.0
     merge: bool = False
     capture: CaptureMode = "spool"
+    keep: Keep = "sanitised"
     window_bytes: int = 0
 
 
@@ -73,6 +78,9 @@ class OptionsDict(TypedDict, total=False):
     """One pipe for both streams, called `stdout`; `stderr` is then None (B7)."""
     capture: CaptureMode
     """"spool", or "none": no output text is kept or shown anywhere (B9)."""
+    keep: Keep
+    """"raw" keeps an unsanitised copy of each stream too, secrets and all, in a file of its own; `run` then leaves
+    files in any case (B8)."""
     window_bytes: int
     """Keep the last bytes of each stream in memory for `Job.live`, whatever is retained."""
 
@@ -93,12 +101,17 @@ def checked(command: Command, options: Options) -> Request:
         _check_seconds(name, getattr(options, name), positive)
     for name in ("kill_after", "drain_timeout"):
         _check_seconds(name, getattr(options, name), not_negative)
-    for name in ("label", "call_id"):
-        _check_text(name, getattr(options, name))
+    _check_names(options)
+    if options.env is not None and not _is_mapping(options.env):
+        raise TypeError("env must be a mapping of names to values")
     if options.window_bytes < 0:
         raise ValueError("window_bytes must not be negative")
     if options.capture not in {"spool", "none"}:
         raise ValueError('capture must be "spool" or "none"')
+    if options.keep not in {"sanitised", "raw"}:
+        raise ValueError('keep must be "sanitised" or "raw"')
+    if options.keep == "raw" and options.capture == "none":
+        raise ValueError('keep="raw" contradicts capture="none", which keeps no output anywhere')
     argv, shown = _argv(command, shell=options.shell)
     launch = Launch(
         argv=argv,
@@ -126,6 +139,17 @@ def _argv(command: Command, *, shell: bool) -> tuple[tuple[str, ...], tuple[str,
         raise TypeError("a list never goes through a shell; give one string with shell=True")
     argv = tuple(os.fspath(part) for part in command)
     return argv, argv
+
+
+def _check_names(options: Options) -> None:
+    for name in ("label", "call_id"):
+        _check_text(name, getattr(options, name))
+    if options.call_id is not None and len(options.call_id) > CALL_ID_CHARACTERS:
+        raise ValueError(f"call_id has more than {CALL_ID_CHARACTERS} characters")
+
+
+def _is_mapping(env: object) -> bool:
+    return isinstance(env, Mapping)
 
 
 def _is_stdin(stdin: object) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from .sansio.retention import Retention, cut
-from .storage import Reservation, Spool, SpoolFault
+from .sansio.retention import cut
+from .storage import SpoolFault
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+    from .sansio.retention import RawRetention, Retention
     from .sansio.words import CaptureReason, StreamName
+    from .storage import Reservation, Spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +68,43 @@ class Nowhere:
 
 
 class SpoolSink:
-    """Writes to a spool within the job's limit and the conversation's allowance [D5]; cuts at a character border."""
+    """Writes to a spool within the job's limit and the conversation's allowance [D5]; `trim` says where it may cut."""
 
-    def __init__(self, name: StreamName, spool: Spool, retention: Retention, reservation: Reservation) -> None:
+    def __init__(
+        self,
+        name: StreamName,
+        spool: Spool,
+        retention: Retention | RawRetention,
+        reservation: Reservation,
+        *,
+        trim: Callable[[Sequence[bytes], int], list[bytes]] | None = None,
+    ) -> None:
         self._name: Final = name
         self._spool: Final = spool
         self._retention: Final = retention
         self._reservation: Final = reservation
+        self._trim: Final = trim or trimmed
         self._before = 0
 
     async def write(self, chunks: Sequence[bytes]) -> Kept:
         """Write what may be kept. Cancellation: the write itself goes on in its thread; see `late`."""
+        self._before = self._spool.size
         wanted = sum(map(len, chunks))
         allowed = self._retention.allow(self._name, wanted)
-        ended: CaptureReason | None = "job-limit" if allowed < wanted else None
-        granted = self._reservation.take(allowed)
-        if granted < allowed:
-            ended = "conversation-limit"
-        if granted < wanted:
-            chunks = trimmed(chunks, granted)
-            granted = sum(map(len, chunks))
-        self._retention.take(self._name, granted)
-        self._before = self._spool.size
-        if granted:
-            try:
+        self._retention.take(self._name, allowed)  # before anything is waited for: the other stream takes as well
+        try:
+            granted = await self._reservation.take(allowed)
+            if granted < wanted:
+                chunks = self._trim(chunks, granted)
+            count = sum(map(len, chunks))
+            self._reservation.put_back(granted - count)
+            self._retention.give_back(self._name, allowed - count)
+            if count:
                 await self._spool.write(chunks)
-            except SpoolFault as fault:
-                return Kept(self._spool.size - self._before, fault.reason)
-        return Kept(granted, ended)
+        except SpoolFault as fault:
+            return Kept(self._spool.size - self._before, fault.reason)
+        ended: CaptureReason | None = "job-limit" if allowed < wanted else None
+        return Kept(count, "conversation-limit" if granted < allowed else ended)
 
     async def spill(self) -> Kept:
         """Keep nothing more: all was written as it came."""

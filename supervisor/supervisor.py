@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import warnings
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Literal, Self, Unpack
 
@@ -41,7 +42,8 @@ class Supervisor:
     Args:
         directory: The conversation that owns the captures; it must exist and be ours. None: nothing is kept (D1).
         limits: What may be kept, held and shown.
-        secrets: Known values by name, besides those of credential-named variables (C5).
+        secrets: Known values by name, besides those of credential-named variables (C5). A `UserWarning` says which
+            cannot be searched for, being too short or too common.
         redaction: "default", or "none" for text that is decoded and stripped only.
         durability: "barrier", or "none" to skip every sync; receipts say which (D4).
         spawn: Starts children; a seam for tests.
@@ -71,7 +73,9 @@ class Supervisor:
         self._directory: Final = conversation_path(directory)
         self._durability: Final[Literal["barrier", "none"]] = durability
         self._storage: Final[Storage] = storage or LocalStorage()
-        self._secrets: Final = dict(secrets or {})
+        self._secrets: tuple[Mapping[str, str], ...] = (dict(secrets or {}),)
+        if redaction == "default":
+            _warn_of_refused(*self._secrets)
         self._needles: OrderedDict[tuple[tuple[tuple[str, str], ...], ...], NeedleSet] = OrderedDict()
         self._services: Final = Services(
             clock=clock or SystemClock(),
@@ -149,6 +153,21 @@ class Supervisor:
         await ending.end_on_cancel(course, task, course.settled)
         return course.settled.result()
 
+    def add_secret(self, name: str, value: str) -> None:
+        """Search for one more known value, in jobs that live and in later ones [C5]; a second value of a name is added.
+
+        What a stream has decided by now stays as it is: it may be on disk or shown. A value that is too short or too
+        common is not searched for, and a `UserWarning` says so without showing it.
+        """
+        secret = {name: value}
+        if secret in self._secrets:
+            return
+        self._secrets = (*self._secrets, secret)
+        for course in self._courses.values():
+            course.know_anew()
+        if self._services.redact:
+            _warn_of_refused(secret)  # last, for a filter may make an exception of it
+
     def completions(self) -> AsyncIterator[Completion]:
         """Return an iterator over completions: what earlier supervisors left here, then our jobs' ends [E5].
 
@@ -211,7 +230,7 @@ class Supervisor:
 
     def _needles_for(self, environment: Mapping[str, str] | None) -> NeedleSet:
         """Return the known values for a child of that environment: the supervisor's, the child's, the caller's [C5]."""
-        sources = (credential_values(os.environ), credential_values(environment or {}), self._secrets)
+        sources = (credential_values(os.environ), credential_values(environment or {}), *self._secrets)
         key = tuple(tuple(sorted(source.items())) for source in sources)
         if key not in self._needles:
             self._needles[key] = NeedleSet.build(*sources)
@@ -226,3 +245,9 @@ class Supervisor:
         await self._services.offers.close()
         if self._services.conversation is not None:
             await self._services.conversation.close()
+
+
+def _warn_of_refused(secrets: Mapping[str, str]) -> None:
+    """Warn the caller's caller of each value that is not, or not wholly, searched for; no value is shown [C5]."""
+    for refused in NeedleSet.build(secrets).refused:
+        warnings.warn(f"a secret cannot be searched for, or not all of it: {refused}", UserWarning, stacklevel=3)

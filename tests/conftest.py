@@ -19,7 +19,12 @@ import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+
+    from supervisor import Completion
+
+    NextOf = Callable[[AsyncIterator[Completion]], Awaitable[Completion]]
+    NoneIsLeft = Callable[[Path], Awaitable[None]]
 
 try:
     import uvloop
@@ -47,6 +52,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 CLEARANCE: Final = 2.0
 """Seconds that a test's end may take to become visible: a dying thread, a killed grandchild that init must reap."""
+
+PATIENCE: Final = 30.0
+"""Seconds after which a test gives up; nothing waits for it to pass."""
 
 MARK: Final = "SPOOLVISOR_TEST"
 """The environment variable by which a descendant is known even after it left the session and lost its parent."""
@@ -190,3 +198,29 @@ def tasks_checked(request: pytest.FixtureRequest, nothing_left: None) -> None:  
     """Ask for `no_task_left` where there is a loop."""
     if request.node.get_closest_marker("asyncio"):
         request.getfixturevalue("no_task_left")
+
+
+@pytest.fixture
+def next_of() -> NextOf:
+    """Return a function that returns the next completion."""
+
+    async def next_one(completions: AsyncIterator[Completion]) -> Completion:
+        async with asyncio.timeout(PATIENCE):
+            return await anext(completions)
+
+    return next_one
+
+
+@pytest.fixture
+def none_is_left(next_of: NextOf) -> NoneIsLeft:
+    """Return a function that checks that a new supervisor offers nothing but the end of its own job."""
+    from supervisor import Supervisor  # noqa: PLC0415 - most tests need none of it
+
+    async def check(directory: Path) -> None:
+        async with Supervisor(directory) as supervisor:
+            job = await supervisor.start(["true"])
+            completion = await next_of(supervisor.completions())
+            assert completion.receipt.capture_id == job.capture_id
+            await completion.acknowledge()
+
+    return check

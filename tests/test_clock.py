@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.clock import SystemClock
+from supervisor.clock import SystemClock, done_within
 
 PATIENCE: Final = 30.0
 
@@ -71,3 +71,21 @@ def test_time_does_not_run_backwards_and_the_time_of_day_is_in_utc() -> None:
     before = datetime.now(UTC)
     assert before <= clock.wall() <= datetime.now(UTC)
     assert clock.wall().utcoffset() == UTC.utcoffset(None)
+
+
+@pytest.mark.asyncio
+@pytest.mark.realtime
+async def test_waiting_ends_when_the_time_is_over_and_leaves_what_it_waited_for() -> None:
+    """Done already, done meanwhile, not done in time, and never to be done; a cancelled wait leaves it too."""
+    clock, loop = SystemClock(), asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    assert not await done_within(clock, 0.005, future)
+    waits = [asyncio.create_task(done_within(clock, seconds, future)) for seconds in (PATIENCE, math.inf, PATIENCE)]
+    await asyncio.sleep(0)
+    waits[2].cancel()
+    await asyncio.wait({waits[2]})
+    assert waits[2].cancelled()
+    assert not future.done()
+    future.set_result(None)
+    assert await asyncio.gather(*waits[:2]) == [True, True]
+    assert await done_within(clock, 0, future)

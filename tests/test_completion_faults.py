@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,33 +12,16 @@ from supervisor import StorageError, Supervisor, list_captures, remove_captures
 from supervisor.storage import Files, LocalStorage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from supervisor import Completion
-
-PATIENCE: Final = 30.0
-"""Seconds after which a test gives up; nothing waits for it to pass."""
-
-
-async def next_of(completions: AsyncIterator[Completion]) -> Completion:
-    """Return the next one."""
-    async with asyncio.timeout(PATIENCE):
-        return await anext(completions)
-
-
-async def none_is_left(directory: Path) -> None:
-    """Check that a new supervisor offers nothing but the end of its own job."""
-    async with Supervisor(directory) as supervisor:
-        job = await supervisor.start(["true"])
-        completion = await next_of(supervisor.completions())
-        assert completion.receipt.capture_id == job.capture_id
-        await completion.acknowledge()
+    from conftest import NextOf, NoneIsLeft
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("directory", [None, "missing"])
-async def test_an_unavailable_capture_is_told_of_once_from_memory(tmp_path: Path, directory: str | None) -> None:
+async def test_an_unavailable_capture_is_told_of_once_from_memory(
+    tmp_path: Path, directory: str | None, next_of: NextOf
+) -> None:
     """There is nothing to mark, and acknowledging it is no error."""
     async with Supervisor(None if directory is None else tmp_path / directory) as supervisor:
         job = await supervisor.start(["echo", "text"])
@@ -91,7 +73,9 @@ class FailingLastSync(Files):
 
 
 @pytest.mark.asyncio
-async def test_a_failed_barrier_has_no_completion_now_or_later(tmp_path: Path) -> None:
+async def test_a_failed_barrier_has_no_completion_now_or_later(
+    tmp_path: Path, next_of: NextOf, none_is_left: NoneIsLeft
+) -> None:
     """`wait` returns the receipt with the error; nobody is told of an end that may not last [D4]."""
     async with Supervisor(tmp_path, storage=LocalStorage(FailingLastSync())) as supervisor:
         job = await supervisor.start(["true"])
@@ -106,7 +90,9 @@ async def test_a_failed_barrier_has_no_completion_now_or_later(tmp_path: Path) -
 
 
 @pytest.mark.asyncio
-async def test_a_marker_that_cannot_be_written_costs_no_completion_of_ours(tmp_path: Path) -> None:
+async def test_a_marker_that_cannot_be_written_costs_no_completion_of_ours(
+    tmp_path: Path, next_of: NextOf, none_is_left: NoneIsLeft
+) -> None:
     """It is told of from memory; that it was acknowledged cannot be written, which is said, and can be tried again."""
     files = FailingFiles()
     async with Supervisor(tmp_path, storage=LocalStorage(files)) as supervisor:
@@ -123,7 +109,7 @@ async def test_a_marker_that_cannot_be_written_costs_no_completion_of_ours(tmp_p
 
 
 @pytest.mark.asyncio
-async def test_a_removed_capture_is_told_of_by_its_own_supervisor_only(tmp_path: Path) -> None:
+async def test_a_removed_capture_is_told_of_by_its_own_supervisor_only(tmp_path: Path, next_of: NextOf) -> None:
     """Its end is still to be had from memory; acknowledging what is gone is no error, and nothing comes back."""
     async with Supervisor(tmp_path) as supervisor:
         job = await supervisor.start(["true"])
@@ -133,3 +119,23 @@ async def test_a_removed_capture_is_told_of_by_its_own_supervisor_only(tmp_path:
         assert completion.receipt.capture_id == job.capture_id
         await completion.acknowledge()
     assert await list_captures(tmp_path) == []
+
+
+@pytest.mark.asyncio
+async def test_a_receipt_of_another_version_is_left_to_who_can_read_it(tmp_path: Path, next_of: NextOf) -> None:
+    """It is handed to nobody here, so nobody is told later, or meanwhile, that somebody had it [E5]."""
+    async with Supervisor(tmp_path) as supervisor:
+        job = await supervisor.start(["true"])
+        await job.wait()
+    file = tmp_path / "tool-outputs" / "captures" / job.capture_id / "receipt.json"
+    readable = file.read_bytes()
+    async with Supervisor(tmp_path) as older:
+        file.write_bytes(b'{"schema":99}')
+        own = await older.start(["true"])
+        assert (await next_of(older.completions())).receipt.capture_id == own.capture_id
+        file.write_bytes(readable)
+        async with Supervisor(tmp_path) as newer:
+            completion = await next_of(newer.completions())
+            assert completion.receipt.capture_id == job.capture_id
+            assert not completion.redelivered
+            await completion.acknowledge()

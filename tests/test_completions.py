@@ -18,6 +18,8 @@ from supervisor import PIPE, SpawnError, Supervisor, recover
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from conftest import NextOf, NoneIsLeft
+
     from supervisor import Completion
 
 PROGRAMS: Final = Path(__file__).parent / "programs"
@@ -41,23 +43,10 @@ def killed_host(name: str, *arguments: object) -> list[str]:
     return ids
 
 
-async def next_of(completions: AsyncIterator[Completion]) -> Completion:
-    """Return the next one."""
-    async with asyncio.timeout(PATIENCE):
-        return await anext(completions)
-
-
-async def none_is_left(directory: Path) -> None:
-    """Check that a new supervisor offers nothing but the end of its own job."""
-    async with Supervisor(directory) as supervisor:
-        job = await supervisor.start(["true"])
-        completion = await next_of(supervisor.completions())
-        assert completion.receipt.capture_id == job.capture_id
-        await completion.acknowledge()
-
-
 @pytest.mark.asyncio
-async def test_a_completion_is_the_receipt_that_wait_returns_and_comes_after_its_publication(tmp_path: Path) -> None:
+async def test_a_completion_is_the_receipt_that_wait_returns_and_comes_after_its_publication(
+    tmp_path: Path, next_of: NextOf, none_is_left: NoneIsLeft
+) -> None:
     """It is offered last: by then the receipt is on disk. Waiting and reading have claimed nothing."""
     async with Supervisor(tmp_path) as supervisor:
         job = await supervisor.start(["echo", "text"])
@@ -75,7 +64,9 @@ async def test_a_completion_is_the_receipt_that_wait_returns_and_comes_after_its
 
 
 @pytest.mark.asyncio
-async def test_a_foreground_run_and_a_command_that_did_not_start_have_none(tmp_path: Path) -> None:
+async def test_a_foreground_run_and_a_command_that_did_not_start_have_none(
+    tmp_path: Path, none_is_left: NoneIsLeft
+) -> None:
     """The one has told its caller, whatever file it left; the other was never started."""
     async with Supervisor(tmp_path) as supervisor:
         failed = await supervisor.run("echo text; exit 3", shell=True)
@@ -86,7 +77,9 @@ async def test_a_foreground_run_and_a_command_that_did_not_start_have_none(tmp_p
 
 
 @pytest.mark.asyncio
-async def test_what_earlier_supervisors_left_comes_first_and_oldest_first(tmp_path: Path) -> None:
+async def test_what_earlier_supervisors_left_comes_first_and_oldest_first(
+    tmp_path: Path, next_of: NextOf, none_is_left: NoneIsLeft
+) -> None:
     """Nobody asked for it then, so it is not redelivered; its text can be read."""
     ids = []
     async with Supervisor(tmp_path) as supervisor:
@@ -109,7 +102,7 @@ async def test_what_earlier_supervisors_left_comes_first_and_oldest_first(tmp_pa
 
 @pytest.mark.asyncio
 async def test_a_claim_without_acknowledgement_is_redelivered_by_the_next_supervisor_and_never_after(
-    tmp_path: Path,
+    tmp_path: Path, next_of: NextOf, none_is_left: NoneIsLeft
 ) -> None:
     """The claimer closed, which is a death to its claims; each later owner may be the one that acknowledges."""
     async with Supervisor(tmp_path) as supervisor:
@@ -127,7 +120,7 @@ async def test_a_claim_without_acknowledgement_is_redelivered_by_the_next_superv
 @pytest.mark.asyncio
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 async def test_a_consumer_killed_before_it_acknowledged_is_followed_by_one_redelivery(
-    tmp_path: Path, loop: str
+    tmp_path: Path, loop: str, next_of: NextOf, none_is_left: NoneIsLeft
 ) -> None:
     """Of two claims only the acknowledged one is settled by the time of the kill."""
     pytest.importorskip(loop)
@@ -144,7 +137,9 @@ async def test_a_consumer_killed_before_it_acknowledged_is_followed_by_one_redel
 
 
 @pytest.mark.asyncio
-async def test_crashed_jobs_are_offered_once_they_were_recovered(tmp_path: Path) -> None:
+async def test_crashed_jobs_are_offered_once_they_were_recovered(
+    tmp_path: Path, next_of: NextOf, none_is_left: NoneIsLeft
+) -> None:
     """Before it there is no receipt to offer; after it each is offered once."""
     ids = await asyncio.to_thread(killed_host, "many_jobs", "asyncio", tmp_path, 3)
     await none_is_left(tmp_path)
@@ -160,10 +155,12 @@ async def test_crashed_jobs_are_offered_once_they_were_recovered(tmp_path: Path)
 
 
 @pytest.mark.asyncio
-async def test_500_jobs_with_five_waiters_and_five_iterators_have_one_completion_each(tmp_path: Path) -> None:
+async def test_200_jobs_with_five_waiters_and_five_iterators_have_one_completion_each(
+    tmp_path: Path, none_is_left: NoneIsLeft
+) -> None:
     """Five waiters of each job; four iterators, one of which two tasks share, of two supervisors of one directory."""
     got: Counter[str] = Counter()
-    count = 500
+    count = 200
 
     async def consume(completions: AsyncIterator[Completion]) -> None:
         async for completion in completions:
@@ -213,7 +210,9 @@ async def test_two_live_supervisors_share_what_an_earlier_one_left(tmp_path: Pat
 
 
 @pytest.mark.asyncio
-async def test_a_consumer_that_is_cancelled_at_any_moment_loses_nothing(tmp_path: Path) -> None:
+async def test_a_consumer_that_is_cancelled_at_any_moment_loses_nothing(
+    tmp_path: Path, next_of: NextOf, none_is_left: NoneIsLeft
+) -> None:
     """What was claimed for it is offered to the next one, or, if there is none, is not called redelivered later."""
     async with Supervisor(tmp_path) as supervisor:
         for _ in range(2):
@@ -249,7 +248,9 @@ async def test_a_consumer_that_is_cancelled_at_any_moment_loses_nothing(tmp_path
 
 
 @pytest.mark.asyncio
-async def test_iterators_end_when_the_supervisor_closes_and_what_they_did_not_take_is_left(tmp_path: Path) -> None:
+async def test_iterators_end_when_the_supervisor_closes_and_what_they_did_not_take_is_left(
+    tmp_path: Path, next_of: NextOf
+) -> None:
     """One that waits, and one that is asked afterwards; a job that the closing ended is offered by the next one."""
     async with Supervisor(tmp_path) as supervisor:
         completions = supervisor.completions()
@@ -269,7 +270,9 @@ async def test_iterators_end_when_the_supervisor_closes_and_what_they_did_not_ta
 
 
 @pytest.mark.asyncio
-async def test_a_job_acknowledged_by_its_caller_is_not_offered(tmp_path: Path) -> None:
+async def test_a_job_acknowledged_by_its_caller_is_not_offered(
+    tmp_path: Path, next_of: NextOf, none_is_left: NoneIsLeft
+) -> None:
     """Before anybody asked, and after somebody did; of another job nothing is taken."""
     async with Supervisor(tmp_path) as supervisor:
         first, second = [await supervisor.start(["true"]) for _ in range(2)]

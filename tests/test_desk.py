@@ -71,6 +71,20 @@ async def test_an_older_look_is_not_shared() -> None:
     assert (await second).size == 200
 
 
+async def test_a_look_that_missed_what_was_committed_since_is_not_shared_unless_it_is_full() -> None:
+    """Who was woken by that commit would find nothing, and sleep until the next; a full piece is what it is."""
+    desk, look = Desk(), Looker()
+    places = ((0, 20), (0, 10))
+    first = [asyncio.ensure_future(desk.piece(place, look, observed=0, at_least=0)) for place in places]
+    await turns()
+    look.gate.set()
+    look.size = 200
+    later = [asyncio.ensure_future(desk.piece(place, look, observed=0, at_least=0, committed=200)) for place in places]
+    assert [piece.size for piece in await asyncio.gather(*first)] == [100, 200]
+    assert [piece.size for piece in await asyncio.gather(*later)] == [200, 200]
+    assert look.looks == 3
+
+
 async def test_another_one_looks_if_the_first_is_cancelled_or_fails() -> None:
     """Nobody waits for a look that will not come, and an error is told to the one whose look it was."""
     desk, look = Desk(), Looker()

@@ -7,9 +7,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import pytest
 
 import supervisor
+import supervisor.testing
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 SOURCE: Final = Path(supervisor.__file__).read_text("utf-8")
 
@@ -39,8 +45,39 @@ def is_platform_check(node: ast.stmt) -> bool:
     )
 
 
+def is_deferred_import(node: ast.stmt) -> bool:
+    """Return whether `node` imports under `if TYPE_CHECKING:`, or calls `loading.on_first_use` where it is not."""
+    if not isinstance(node, ast.If) or node.orelse:
+        return False
+    if ast.unparse(node.test) == "TYPE_CHECKING":
+        return all(isinstance(inner, ast.ImportFrom) for inner in node.body)
+    loads = "__getattr__, __dir__ = loading.on_first_use("
+    return ast.unparse(node.test) == "not TYPE_CHECKING" and all(
+        ast.unparse(inner).replace("(__getattr__, __dir__)", "__getattr__, __dir__").startswith(loads)
+        for inner in node.body
+    )
+
+
+def names_by_module(source: str) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return the public names by module, as a type checker sees them, and as they are loaded."""
+    seen: dict[str, set[str]] = {}
+    loaded: dict[str, set[str]] = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for inner in node.body:
+                assert isinstance(inner, ast.ImportFrom)
+                seen[str(inner.module)] = {alias.name for alias in inner.names}
+        elif isinstance(node, ast.If) and is_deferred_import(node):
+            (call,) = (found for found in ast.walk(node) if isinstance(found, ast.Call))
+            loaded = {module: set(names) for module, names in ast.literal_eval(call.args[1]).items()}
+    return seen, loaded
+
+
 def defined_by(source: str) -> list[str]:
-    """Return the statements of a module that are more than docstring, imports, `__all__` and the platform's check."""
+    """Return the statements of a module that are more than docstring, imports, `__all__` and the platform's check.
+
+    Imports for type checkers, and the two names by which the others are loaded on first use, are imports too.
+    """
     body = ast.parse(source).body
     if ast.get_docstring(ast.parse(source)) is not None:
         body = body[1:]
@@ -49,6 +86,7 @@ def defined_by(source: str) -> list[str]:
         for node in body
         if not isinstance(node, ast.Import | ast.ImportFrom)
         and not is_platform_check(node)
+        and not is_deferred_import(node)
         and not (isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"])
     ]
 
@@ -62,6 +100,9 @@ def test_the_package_defines_nothing() -> None:
 def test_a_definition_would_be_found() -> None:
     """The check fails on functions, constants, and code under an `if` that is not the platform's."""
     assert defined_by('"""Doc."""\nimport sys\nif sys.platform == "win32":\n    raise ImportError("no")') == []
+    late = "if TYPE_CHECKING:\n    from .a import b\nif not TYPE_CHECKING:\n    "
+    assert defined_by(late + "__getattr__, __dir__ = loading.on_first_use(__name__, {})") == []
+    assert defined_by(late + "b = 1") == [ast.unparse(ast.parse("if not TYPE_CHECKING:\n    b = 1"))]
     for planted in ("def f(): pass", "class C: pass", "VERSION = 1", "if True:\n    import os", "print()"):
         assert defined_by(f'"""Doc."""\n__all__ = []\n{planted}') != []
 
@@ -76,6 +117,29 @@ def test_all_is_sorted_and_every_name_can_be_imported() -> None:
     assert list(supervisor.__all__) == sorted(set(supervisor.__all__), key=by_kind)
     assert [name for name in supervisor.__all__ if not hasattr(supervisor, name)] == []
     assert [name for name in supervisor.__all__ if name.startswith("_")] == []
+
+
+@pytest.mark.parametrize("package", [supervisor, supervisor.testing], ids=["supervisor", "testing"])
+def test_names_are_loaded_from_where_a_type_checker_sees_them(package: ModuleType) -> None:
+    """Both lists of a package agree, and `__all__` with them; each name is there, and no other one."""
+    seen, loaded = names_by_module(Path(str(package.__file__)).read_text("utf-8"))
+    assert seen == loaded
+    assert set(package.__all__) == {name for names in loaded.values() for name in names}
+    assert set(package.__all__) <= set(dir(package))
+    assert all(hasattr(package, name) for name in package.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Missing'"):
+        package.Missing  # noqa: B018 - it is to be looked for
+
+
+def test_import_alone_costs_next_to_nothing() -> None:
+    """Neither package's import, nor the pytest plugin's, brings a module that takes time to load."""
+    costly = ("asyncio", "pydantic", "aiofiles", "json", "subprocess", "supervisor.supervisor", "supervisor.process")
+    done = in_a_fresh_interpreter(
+        f"import supervisor, supervisor.testing; print([name for name in {costly!r} if name in sys.modules])\n"
+        "import pytest; before = set(sys.modules)\n"
+        "import supervisor.testing.plugin; print(sorted(set(sys.modules) - before))"
+    )
+    assert done.stdout.splitlines() == ["[]", "['supervisor.testing.plugin']"], done.stderr
 
 
 def test_the_promised_names_are_public() -> None:

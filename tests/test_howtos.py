@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
@@ -106,6 +107,11 @@ def environment(home: Path, loop: str) -> dict[str, str]:
         script.chmod(0o755)
     if loop == "uvloop":
         (home / "sitecustomize.py").write_text(USE_UVLOOP)
+    if not entry_points(group="pytest11", name="spoolvisor"):  # the checkout, where no wheel was installed
+        metadata = home / "spoolvisor_checkout-0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: spoolvisor-checkout\nVersion: 0\n")
+        (metadata / "entry_points.txt").write_text("[pytest11]\nspoolvisor = supervisor.testing.plugin\n")
     inherited = {name: value for name, value in os.environ.items() if name not in {"SPOOLVISOR_DIR", "XDG_STATE_HOME"}}
     return inherited | {
         "HOME": str(home),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from supervisor.outbox import BATCH_BYTES, Outbox
 from supervisor.sansio.needles import NeedleSet
 from supervisor.sansio.preview import Preview
+from supervisor.sansio.rules import NO_RULES
 from supervisor.sansio.sanitizer import Sanitizer
 from supervisor.sansio.stream import Stream, Verdict
 from supervisor.sinks import Kept
@@ -75,7 +76,7 @@ class Bench:
     """A stream, its outbox and its disk."""
 
     def __init__(self) -> None:
-        self.stream = Stream("stdout", Sanitizer(NeedleSet.build()), Preview(100, 400))
+        self.stream = Stream("stdout", Sanitizer(NeedleSet.build(), rules=NO_RULES), Preview(100, 400))
         self.disk = Disk()
         self.progress = 0
         self.outbox = Outbox(self.stream, self.disk, self.count)
@@ -316,3 +317,19 @@ def test_what_is_committed_is_always_the_file(script: list[bytes | int | str]) -
         assert (bench.stream.verdict().state == "complete") is bench.stream.retaining
 
     asyncio.run(play())
+
+
+@pytest.mark.asyncio
+async def test_an_abandoned_write_keeps_the_outbox_busy_and_its_end_is_told(bench: Bench) -> None:
+    """Whoever follows the file must not take it for finished, and learns when it is (contract E3)."""
+    bench.put(b"text")
+    assert bench.outbox.busy
+    bench.outbox.end("writer-stalled")
+    assert bench.outbox.busy
+    told = bench.progress
+    await bench.disk.accept()
+    while bench.outbox.busy:  # noqa: ASYNC110 - the task ends within turns of the loop
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert bench.progress == told + 1
+    assert await bench.outbox.settle(SOON)

@@ -104,6 +104,8 @@ def test_a_duration_is_a_number(name: str, value: object) -> None:
     [
         ({"window_bytes": -1}, ValueError, "window_bytes"),
         ({"capture": "all"}, ValueError, "capture"),
+        ({"keep": "both"}, ValueError, "keep"),
+        ({"keep": "raw", "capture": "none"}, ValueError, "contradicts"),
         ({"stdin": "text"}, TypeError, "stdin"),
         ({"stdin": [b"x"]}, TypeError, "stdin"),
         ({"label": 5}, TypeError, "label"),
@@ -173,3 +175,16 @@ def test_a_conversations_path_is_absolute_and_its_links_are_kept(
     assert conversation_path("link") == tmp_path / "link"
     assert conversation_path(tmp_path / "real" / os.pardir / "link") == tmp_path / "link"
     assert conversation_path(None) is None
+
+
+def test_a_call_id_that_no_receipt_could_carry_is_refused_at_once() -> None:
+    """Before the command runs: afterwards its receipt would not fit its room [A6, B5]."""
+    assert checked(["true"], Options(call_id="x" * 200)).options.call_id == "x" * 200
+    with pytest.raises(ValueError, match="call_id has more than 200"):
+        checked(["true"], Options(call_id="x" * 201))
+
+
+def test_an_environment_that_is_no_mapping_is_refused_at_once() -> None:
+    """A list of pairs is what other languages take."""
+    with pytest.raises(TypeError, match="env must be a mapping"):
+        checked(["true"], Options(env=[("A", "b")]))  # type: ignore[arg-type]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
-import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -13,18 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.limits import Limits
-from supervisor.outbox import Outbox
 from supervisor.sansio.needles import NeedleSet
 from supervisor.sansio.preview import Preview
 from supervisor.sansio.retention import Retention
 from supervisor.sansio.sanitizer import Sanitizer
-from supervisor.sansio.stream import Stream, Verdict
+from supervisor.sansio.stream import Stream
 from supervisor.sinks import Kept, MemorySink, Nowhere, Sink, SpoolSink, trimmed
-from supervisor.storage import Allowance, Files, LocalStorage, SpoolFault
+from supervisor.storage import Reservation, SpoolFault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from supervisor.sansio.words import CaptureReason, StreamName
 
@@ -58,12 +54,50 @@ class Memory:
         self.abandoned = True
 
 
+class Allowance:
+    """The allowance of a conversation that is not shared: `limit` bytes, each step of which may wait or fail."""
+
+    def __init__(self, limit: float) -> None:
+        self.free = limit
+        self.granted = 0.0
+        self.asked = asyncio.Event()
+        self.answer = asyncio.Event()
+        self.answer.set()
+        self.fault: CaptureReason | None = None
+
+    def ceiling(self, capture_id: str) -> float:
+        """Return what the only capture was granted."""
+        del capture_id
+        return self.granted
+
+    async def grow(self, capture_id: str, wanted: int, at_least: int) -> None:
+        """Grant what was wanted, or what is left."""
+        del capture_id
+        self.asked.set()
+        await self.answer.wait()
+        if self.fault is not None:
+            raise SpoolFault(self.fault, None)
+        step = wanted if wanted <= self.free else min(at_least, self.free)
+        self.granted += step
+        self.free -= step
+
+    def let_go(self, capture_id: str) -> None:
+        """Forget the capture."""
+        del capture_id
+        self.granted = 0
+
+
+def reservation(limit: float = 1e9) -> Reservation:
+    """Return a reservation of an allowance of its own."""
+    return Reservation(Allowance(limit), "one")
+
+
 def spool_sink(
     spool: Memory, *, name: StreamName = "stdout", job: float = 1000, reserve: float = 0, conversation: float = 1e9
 ) -> SpoolSink:
     """Return a sink over `spool` within these limits."""
     retention = Retention(Limits(job_bytes=job, stderr_reserve_bytes=reserve))
-    return SpoolSink(name, spool, retention, Allowance(conversation, 0).reservation())  # type: ignore[arg-type]
+    return SpoolSink(name, spool, retention, reservation(conversation))  # type: ignore[arg-type]
 
 
 def stream(name: StreamName = "stdout") -> Stream:
@@ -115,9 +149,9 @@ async def test_stderr_has_room_that_stdout_leaves_alone() -> None:
     """One account for both streams, and the last part of it is stderr's (D5)."""
     out, err = Memory(), Memory()
     retention = Retention(Limits(job_bytes=10, stderr_reserve_bytes=4))
-    reservation = Allowance(1e9, 0).reservation()
-    stdout = SpoolSink("stdout", out, retention, reservation)  # type: ignore[arg-type]
-    stderr = SpoolSink("stderr", err, retention, reservation)  # type: ignore[arg-type]
+    shared = reservation()
+    stdout = SpoolSink("stdout", out, retention, shared)  # type: ignore[arg-type]
+    stderr = SpoolSink("stderr", err, retention, shared)  # type: ignore[arg-type]
     assert await stdout.write([b"0123456789"]) == Kept(6, "job-limit")
     assert await stderr.write([b"why"]) == Kept(3)
     assert await stderr.write([b"so?"]) == Kept(1, "job-limit")
@@ -130,6 +164,54 @@ async def test_the_conversations_allowance_is_named_when_it_is_what_ended() -> N
     sink = spool_sink(spool, job=8, conversation=5)
     assert await sink.write([b"abc" + EURO, b"defgh"]) == Kept(3, "conversation-limit")
     assert spool.text == b"abc"
+
+
+@pytest.mark.asyncio
+async def test_two_streams_that_wait_for_one_step_stay_within_the_jobs_limit() -> None:
+    """What one of them may keep is taken before it waits, and what it did not get is there for the other (D5)."""
+    out, err = Memory(), Memory()
+    retention = Retention(Limits(job_bytes=10, stderr_reserve_bytes=0))
+    allowance = Allowance(8)
+    allowance.answer.clear()
+    shared = Reservation(allowance, "one")
+    stdout = SpoolSink("stdout", out, retention, shared)  # type: ignore[arg-type]
+    stderr = SpoolSink("stderr", err, retention, shared)  # type: ignore[arg-type]
+    writes = asyncio.gather(stdout.write([b"01234"]), stderr.write([b"abc" + EURO + EURO]))
+    await allowance.asked.wait()
+    allowance.answer.set()
+    assert await writes == [Kept(5), Kept(3, "conversation-limit")]
+    assert (out.text, err.text) == (b"01234", b"abc")
+    assert retention.taken == 8
+
+
+@pytest.mark.asyncio
+async def test_an_allowance_that_cannot_be_asked_ends_the_keeping_with_its_reason() -> None:
+    """The file ends where it ended before, which is known (B5, D8)."""
+    allowance = Allowance(1e9)
+    spool = Memory()
+    sink = SpoolSink("stdout", spool, Retention(Limits()), Reservation(allowance, "one"))  # type: ignore[arg-type]
+    assert await sink.write([b"before"]) == Kept(6)
+    allowance.fault = "writer-stalled"
+    assert await sink.write([b"x" * 64 * 1024]) == Kept(0, "writer-stalled")
+    assert spool.text == b"before"
+
+
+@pytest.mark.asyncio
+async def test_a_write_given_up_while_it_waits_for_the_allowance_kept_nothing() -> None:
+    """Nothing was with the kernel; what an earlier write kept is not counted twice (B4)."""
+    allowance = Allowance(1e9)
+    spool = Memory()
+    sink = SpoolSink("stdout", spool, Retention(Limits()), Reservation(allowance, "one"))  # type: ignore[arg-type]
+    await sink.write([b"before"])
+    allowance.answer.clear()
+    allowance.asked.clear()
+    write = asyncio.ensure_future(sink.write([b"x" * 64 * 1024]))
+    await allowance.asked.wait()
+    sink.give_up()
+    assert sink.late() == 0
+    write.cancel()
+    await asyncio.wait({write})
+    assert spool.text == b"before"
 
 
 @pytest.mark.asyncio
@@ -251,67 +333,3 @@ async def test_a_spill_that_is_given_up_while_it_opens_writes_nothing() -> None:
     sink.give_up()
     assert door.spools["stdout"].abandoned
     assert sink.late() == 0
-
-
-class Choking(Files):
-    """A disk that, once `armed`, takes `room` bytes and then fails; or that waits before each write."""
-
-    def __init__(self, room: int | None = None) -> None:
-        self.room = room
-        self.armed = False
-        self.entered = threading.Event()
-        self.go = threading.Event()
-
-    def write(self, descriptor: int, buffers: Sequence[bytes | memoryview]) -> int:
-        """Take a part, as writev(2) may."""
-        if not self.armed:
-            return super().write(descriptor, buffers)
-        if self.room is None:
-            self.entered.set()
-            self.go.wait(PATIENCE)
-            return super().write(descriptor, buffers)
-        if self.room == 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        count = super().write(descriptor, [memoryview(buffers[0])[: self.room]])
-        self.room -= count
-        return count
-
-
-@pytest.mark.asyncio
-async def test_the_boundary_on_a_full_disk_is_the_files_size(tmp_path: Path) -> None:
-    """Real files: a short write, then ENOSPC in mid-batch (B5)."""
-    files = Choking(room=5)
-    conversation = await LocalStorage(files).open(tmp_path, limits=Limits(), durability="none")
-    capture = await conversation.create_capture("one", ("stdout",))
-    files.armed = True
-    subject = stream()
-    sink = SpoolSink("stdout", capture.spools["stdout"], Retention(Limits()), conversation.allowance.reservation())
-    outbox = Outbox(subject, sink, lambda: None)
-    subject.observe(8)
-    outbox.put(subject.feed(b"12345678", bulk=False))
-    assert await outbox.flush(PATIENCE)
-    assert subject.ledger.committed == capture.spools["stdout"].path.stat().st_size == 5
-    assert subject.verdict() == Verdict("partial", "no-space")
-    await conversation.close()
-
-
-@pytest.mark.asyncio
-async def test_the_boundary_of_an_abandoned_write_is_the_files_size(tmp_path: Path) -> None:
-    """Real files: given up in the kernel, it comes back, and what it kept is booked to the byte (B4, D8)."""
-    files = Choking()
-    conversation = await LocalStorage(files).open(tmp_path, limits=Limits(), durability="none")
-    capture = await conversation.create_capture("one", ("stdout",))
-    files.armed = True
-    subject = stream()
-    sink = SpoolSink("stdout", capture.spools["stdout"], Retention(Limits()), conversation.allowance.reservation())
-    outbox = Outbox(subject, sink, lambda: None)
-    subject.observe(8)
-    outbox.put(subject.feed(b"12345678", bulk=False))
-    assert await asyncio.to_thread(files.entered.wait, PATIENCE)
-    outbox.end("writer-stalled")
-    assert sink.late() is None
-    files.go.set()
-    assert await outbox.settle(PATIENCE)
-    assert subject.ledger.committed == capture.spools["stdout"].path.stat().st_size == 8
-    assert subject.verdict() == Verdict("partial", "writer-stalled")
-    await conversation.close()

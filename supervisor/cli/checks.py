@@ -10,9 +10,9 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from ..matching import engine_name
 from ..process.status import pidfd_supported
-from ..sansio.engines.stdlib import engine_for
-from ..sansio.needles import NeedleSet
+from ..sansio.engines import stdlib
 from ..storage import Files
 from ..storage.directory import check_directory, sync_directory
 from ..storage.faults import UnsafeDirectoryError, text_of
@@ -77,9 +77,11 @@ def loop() -> Finding:
 
 
 def engine() -> Finding:
-    """Look what known values are searched with."""
-    found = engine_for(NeedleSet.build({}))
-    return Finding("ok", f"{type(found).__module__.rpartition('.')[2]} finds known values")
+    """Look what known values and rules are searched with."""
+    found = engine_name()
+    if found == stdlib.NAME:
+        return Finding("warn", "the standard library's, some hundred times slower: hyperscan is not installed")
+    return Finding("ok", f"{found} {metadata.version(found)}")
 
 
 def directory(wanted: Path, nearest: Path) -> Finding:

@@ -6,6 +6,7 @@ module is imported when the command is used or listed, so it keeps its own expen
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module, metadata
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from .codes import INTERRUPTED, MISUSE
+from .codes import INTERRUPTED, MISUSE, OWN_FAULT
 from .faults import Fault
 from .messages import complain
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 PROGRAM: Final = "spoolvisor"
 COMMANDS: Final = ("run", "list", "show", "logs", "wait", "recover", "rm", "doctor")
 """Each is the name of its module too, with `-` as `_`."""
+FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
+"""What help to a file can meet. Commands write by themselves; click handles EPIPE."""
 
 
 class Commands(click.Group):
@@ -89,7 +92,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = error.exit_code if isinstance(error, Fault) else MISUSE
     except (KeyboardInterrupt, click.Abort):
         code = INTERRUPTED
+    except OSError as error:
+        if error.filename is not None or error.errno not in FULL:
+            raise
+        code = stdout_is_full(error)
     sys.exit(code)
+
+
+def stdout_is_full(error: OSError) -> int:
+    """Say that help could not be written, and return the exit code; what Python still holds of it is dropped."""
+    complain(f"stdout takes no more: {error.strerror}")
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)  # else the interpreter tries again at its exit, and complains for itself
+    os.close(null)
+    return OWN_FAULT
 
 
 def describe(error: click.ClickException) -> str:

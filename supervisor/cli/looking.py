@@ -14,8 +14,8 @@ from ..errors import StorageError, SupervisorError, UnknownCapture
 from ..recovering import list_captures
 from ..request import conversation_path
 from ..sansio.cursor import is_capture_id
-from ..storage import Files, Owners, Visit, site_of, visiting
-from ..storage.recovery import look_at
+from ..storage import Figures, Files, Visit, look_at_allowance, visiting
+from ..storage.recovery import find_capture
 from .codes import OWN_FAULT
 from .faults import Fault
 from .loops import loop_factory
@@ -94,6 +94,20 @@ async def captures_of(directory: Path) -> list[Receipt]:
     return await unless_missing(list_captures(directory))
 
 
+async def listing_of(directory: Path) -> tuple[list[Receipt], Figures | None]:
+    """Return all receipts, oldest first, and the allowance, None without any capture. Raises: StorageError."""
+
+    async def look() -> list[Figures]:
+        async with visiting(Files(), conversation_path(directory)) as visit:
+            if visit is None:
+                return []
+            return [await visit.run("counting", partial(look_at_allowance, visit.files, visit.rooms))]
+
+    receipts = await captures_of(directory)
+    figures = await unless_missing(look())
+    return receipts, figures[0] if figures else None
+
+
 async def ids_in(directory: Path) -> list[str]:
     """Return the ids of all captures, oldest first, without opening any. Raises: StorageError."""
 
@@ -142,7 +156,5 @@ def _ids(visit: Visit) -> list[str]:
 
 
 def _receipt(visit: Visit, capture_id: str) -> Receipt | None:
-    with visit.rooms.captures.borrow() as captures, visit.rooms.state.borrow() as state:
-        owners = Owners(visit.files, state)
-        found = look_at(visit.files, captures, owners, site_of(visit.rooms.path, capture_id))
+    found = find_capture(visit.files, visit.rooms, capture_id)
     return None if found is None else found.receipt

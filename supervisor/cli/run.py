@@ -145,9 +145,10 @@ def secrets_of(names: tuple[str, ...], environment: Mapping[str, str]) -> tuple[
         which = "--secret" if len(names) == 1 else f"--secret number {position}"
         if name not in environment:
             raise click.UsageError(f"{which} names no environment variable that is set", click.get_current_context())
-        secrets[name] = environment[name]
         reason = refusal(environment[name])
-        if reason is not None:
+        if reason is None:
+            secrets[name] = environment[name]
+        else:
             warnings.append(f"the value of {name} is not redacted: {reason}")
     return secrets, warnings
 

@@ -33,3 +33,9 @@ def deliver(
                 "transport": transport,
             }
         )
+
+
+def tell_later(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
+    """Call back from the loop. A host that closed its loop over a living child has nobody left to be told."""
+    if not loop.is_closed():
+        loop.call_soon(call, *args)

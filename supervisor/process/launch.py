@@ -10,8 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def check_encodable(text: str, what: str) -> None:
-    """Raise ValueError, without quoting `text`, if the system cannot take it: a NUL would cut it short unseen."""
+def check_encodable(text: object, what: str) -> None:
+    """Raise, without quoting `text`, if the system cannot take it: a NUL would cut it short unseen.
+
+    Raises: TypeError for what is no string, ValueError for one that cannot be handed over.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be a string")
     if "\0" in text:
         raise ValueError(f"{what} contains a NUL character")
     try:
@@ -26,8 +31,9 @@ class Launch:
     """One command with everything its process is given at the start.
 
     Raises:
+        TypeError: at construction, for a part that is no string.
         ValueError: at construction, for an empty `argv`, a NUL or an unencodable character anywhere, and for a
-            variable's name that is empty or contains "=". The message never contains an argument or a value.
+            variable's name that is empty or contains "=". No message contains an argument or a value.
     """
 
     argv: tuple[str, ...]
@@ -47,9 +53,9 @@ class Launch:
         if self.cwd is not None:
             check_encodable(self.cwd, "the working directory")
         for name, value in (self.env or {}).items():
+            check_encodable(name, "an environment variable's name")
             if not name or "=" in name:
                 raise ValueError("an environment variable's name is empty or contains '='")
-            check_encodable(name, "an environment variable's name")
             check_encodable(value, f"the environment variable {name}")
 
     @property

@@ -19,7 +19,7 @@ import threading
 import time
 from typing import Final, Protocol
 
-from .containment import deliver
+from .containment import deliver, tell_later
 
 SCRATCH_BYTES: Final = 256 * 1024
 """The most that one read takes. Precedent: libuv's and asyncio's 64 to 256 KiB."""
@@ -60,6 +60,8 @@ class Reader(asyncio.ReadTransport):
     def __init__(self, loop: asyncio.AbstractEventLoop, owner: PipeOwner, fd: int, descriptor: int) -> None:
         super().__init__({"pipe": descriptor})
         self._loop = loop
+        self.at_end = False
+        """Whether the pipe itself has ended, as opposed to its having been closed here or having failed."""
         self._owner = owner
         self._fd = fd
         self._descriptor = descriptor
@@ -111,7 +113,7 @@ class Reader(asyncio.ReadTransport):
         self._disarm()
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
-        self._loop.call_soon(self._owner.pipe_lost, self._fd, error)
+        tell_later(self._loop, self._owner.pipe_lost, self._fd, error)
 
     def _arm(self) -> None:
         self._armed = True
@@ -123,7 +125,8 @@ class Reader(asyncio.ReadTransport):
             self._timer = None
         if self._armed:
             self._armed = False
-            self._loop.remove_reader(self._descriptor)
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._descriptor)
 
     def _read(self) -> int:
         """Deliver one read and return its size; 0 when there is nothing now, or nothing ever again."""
@@ -133,9 +136,11 @@ class Reader(asyncio.ReadTransport):
             return 0
         except OSError as error:
             # A terminal whose last other end was closed gives EIO where a pipe gives an end of file.
-            self._lose(None if error.errno == errno.EIO else error)
+            self.at_end = error.errno == errno.EIO
+            self._lose(None if self.at_end else error)
             return 0
         if size == 0:
+            self.at_end = True
             self._lose(None)
             return 0
         deliver(self._loop, self, self._owner.pipe_data_received, self._fd, bytes(self._scratch[:size]))

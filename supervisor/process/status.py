@@ -237,5 +237,6 @@ class PidfdWatch(Watch):
             self._retry = None
         if self._pidfd >= 0:
             descriptor, self._pidfd = self._pidfd, -1
-            self._loop.remove_reader(descriptor)
+            if not self._loop.is_closed():
+                self._loop.remove_reader(descriptor)
             os.close(descriptor)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..sansio.exits import Exited, ExitStatus, Signalled
 from . import tree
-from .containment import deliver
+from .containment import deliver, tell_later
 from .reader import Reader
 from .writer import Writer
 
@@ -115,6 +115,8 @@ class Child(asyncio.SubprocessTransport):
         if self.exit is None:
             self.signal_group(signal.SIGKILL)
         self.release()
+        if self._loop.is_closed():
+            self._finish()  # nobody will tell of the exit
 
     # The group
 
@@ -174,7 +176,7 @@ class Child(asyncio.SubprocessTransport):
         self.usage = self._watch.reap()
         self._watch.close()
         # After the pipes' own losses, which are already queued.
-        self._loop.call_soon(self._tell_lost)
+        tell_later(self._loop, self._tell_lost)
 
     def _tell_lost(self) -> None:
         deliver(self._loop, self, self._protocol.connection_lost, None)

@@ -7,7 +7,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from .containment import deliver
+from .containment import deliver, tell_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,7 +154,8 @@ class Writer(asyncio.WriteTransport):
     def _disarm(self) -> None:
         if self._armed:
             self._armed = False
-            self._loop.remove_writer(self._descriptor)
+            if not self._loop.is_closed():
+                self._loop.remove_writer(self._descriptor)
 
     def _lose(self, error: Exception | None) -> None:
         if self._descriptor < 0:
@@ -163,7 +164,7 @@ class Writer(asyncio.WriteTransport):
         self._buffer.clear()
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
-        self._loop.call_soon(self._owner.pipe_lost, 0, error)
+        tell_later(self._loop, self._owner.pipe_lost, 0, error)
         # Whoever waits for room must not wait for ever; it learns of the end from pipe_connection_lost.
         if self._owner_paused:
             self._tell(self._owner.resume_writing, paused=False)

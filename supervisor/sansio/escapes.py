@@ -7,8 +7,9 @@ such as charset selections (ECMA-48 5.4 and 5.6, ECMA-35 13.2). The parser is th
 controls inside one are ignored. Two deliberate differences: a line end closes a sequence, lest one stray `ESC ]`
 swallow the rest of a log, and where a sequence turns out malformed, the offending character is shown.
 
-Of what remains, C0 except tab and line feed, DEL and C1 are dropped and `\r+\n?` becomes one line feed. It is emitted
-at the first `\r`, so a progress line is visible at once and a run of `\r` of any length needs no memory.
+Of what remains, C0 except tab and line feed, DEL and C1 are dropped. Line ends, two ways: `\r+\n?` becomes one line
+feed, emitted at the first `\r`; or, for who shows states that are written over one another, `\r+\n` becomes a line feed
+and any other `\r+` one `\r`, emitted when what follows tells. A run of `\r` of any length needs no memory either way.
 
 An unfinished sequence is carried as the shortest one that leaves the parser in the same state, at most three bytes.
 """
@@ -16,7 +17,10 @@ An unfinished sequence is carried as the shortest one that leaves the parser in 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _KEPT: Final = b"\t\n"
 _CONTROLS: Final = bytes(code for code in [*range(0x20), 0x7F] if code not in _KEPT)
@@ -36,15 +40,22 @@ _SEVEN_BIT: Final = {bytes((0xC2, final + 0x40)): bytes((0x1B, final)) for final
 """The C1 controls that open or close sequences, as their seven-bit forms (ECMA-48 5.3)."""
 _RETURNS: Final = re.compile(rb"\r+\n?")
 _REST_OF_RETURN: Final = re.compile(rb"\r*\n?")
+_RETURN_RUN: Final = re.compile(rb"\r{2,}")
 
 
 class EscapeStripper:
-    """One stream's stripper. `feed` takes valid UTF-8, whole characters only, and returns the same."""
+    """One stream's stripper. `feed` takes valid UTF-8, whole characters only, and returns the same.
 
-    __slots__ = ("_after_return", "_carry", "_ended", "removed")
+    `returns`: carriage returns that are no part of a line end are returned too.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_after_return", "_carry", "_ended", "_line_ends", "_return", "removed")
+
+    def __init__(self, *, returns: bool = False) -> None:
         self._carry = b""
+        self._return = b""
+        r"""A `\r` of which the next byte will tell what it is."""
+        self._line_ends: Callable[[bytes], bytes] = self._told_apart if returns else self._joined
         self._after_return = False
         self._ended = False
         self.removed = 0
@@ -52,25 +63,32 @@ class EscapeStripper:
 
     @property
     def pending(self) -> int:
-        """Bytes of the carried form of an unfinished sequence, at most 3; what was shortened is in `removed`."""
-        return len(self._carry)
+        r"""Bytes of the carried form of an unfinished sequence, at most 3, and a `\r` that waits.
 
-    def feed(self, data: bytes) -> bytes:
-        """Return the text in `data` that no sequence, begun here or earlier, takes in."""
+        What was shortened of a sequence is in `removed`.
+        """
+        return len(self._carry) + len(self._return)
+
+    def feed(self, data: bytes, is_clean: Callable[[bytes], bool] | None = None) -> bytes:
+        """Return the text in `data` that no sequence, begun here or earlier, takes in.
+
+        `is_clean` is a faster way to tell whether `data` contains nothing that can be dropped or changed.
+        """
         assert not self._ended, "fed after the end"
-        if not self._carry and not self._after_return and _is_clean(data):
+        if not self._carry and not self._after_return and not self._return and (is_clean or nothing_to_strip)(data):
             return data
-        fed = len(self._carry) + len(data)
+        fed = self.pending + len(data)
         text = self._line_ends(_without(self._without_sequences(self._carry + data), _IN_SEQUENCES))
-        self.removed += fed - len(text) - len(self._carry)
+        self.removed += fed - len(text) - self.pending
         return text
 
     def finish(self) -> bytes:
-        """Drop an unfinished sequence, which is never shown, however the stream ended. Returns nothing, `b""`."""
+        r"""Drop an unfinished sequence, which is never shown, however the stream ended; return a `\r` that waits."""
         self._ended = True
         self.removed += len(self._carry)
         self._carry = b""
-        return b""
+        last, self._return = self._return, b""
+        return last
 
     def _without_sequences(self, text: bytes) -> bytes:
         """Return `text` without sequences and ignored controls; sets the carry."""
@@ -87,7 +105,20 @@ class EscapeStripper:
             text = text[:last]
         return b"".join(_SEQUENCE.split(text))  # a fifth faster than `sub`
 
-    def _line_ends(self, text: bytes) -> bytes:
+    def _told_apart(self, text: bytes) -> bytes:
+        r"""Return `text` with `\r+\n` as a line feed and any other `\r+` as one `\r`; keep one at the end."""
+        text = self._return + text
+        if b"\r" not in text:
+            self._return = b""
+            return text
+        self._return = b"\r" if text.endswith(b"\r") else b""
+        if self._return:
+            text = text.rstrip(b"\r")
+        if b"\r\r" in text:
+            text = _RETURN_RUN.sub(b"\r", text)
+        return text.replace(b"\r\n", b"\n")
+
+    def _joined(self, text: bytes) -> bytes:
         r"""Return `text` with every `\r+\n?` as one line feed, also when the run began in an earlier chunk."""
         if self._after_return:
             rest = _REST_OF_RETURN.match(text)
@@ -108,7 +139,7 @@ def _without(text: bytes, codes: bytes) -> bytes:
     return text.translate(None, codes) if any(code in text for code in codes) else text
 
 
-def _is_clean(data: bytes) -> bool:
+def nothing_to_strip(data: bytes) -> bool:
     """Whether nothing in `data` can be dropped or changed."""
     if any(code in data for code in _CONTROLS):
         return False

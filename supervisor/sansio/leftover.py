@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import from_json
 
-from .receipt import CaptureFacts, PreviewFacts, ProcessFacts, RawCounts, Receipt, Retained, StreamFacts, worst
+from .receipt import (
+    CaptureFacts,
+    PreviewFacts,
+    ProcessFacts,
+    RawCopy,
+    RawCounts,
+    Receipt,
+    Retained,
+    StreamFacts,
+    worst,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +61,15 @@ class LaunchRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class RawLeft:
+    """The file of an unsanitised copy as it was found."""
+
+    name: str
+    """In the capture's directory."""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class StreamLeft:
     """One stream's file as it was found. None: not looked at, or not to be known."""
 
@@ -62,6 +81,7 @@ class StreamLeft:
     ends_with_newline: bool | None = None
     sha256: str | None = None
     preview: PreviewFacts | None = None
+    raw: RawLeft | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +146,16 @@ def placed(receipt: Receipt, site: Site) -> Receipt:
     conversation = _carried(site.conversation)
     if receipt.conversation == conversation:
         return receipt
-    streams = {
-        name: facts
-        if facts is None or facts.reference is None
-        else facts.model_copy(update={"path": conversation and f"{conversation}/{facts.reference}"})
-        for name, facts in receipt.streams.items()
-    }
+    streams = {name: facts and _placed_stream(facts, conversation) for name, facts in receipt.streams.items()}
     return receipt.model_copy(update={"conversation": conversation, "streams": streams})
+
+
+def _placed_stream(facts: StreamFacts, conversation: str | None) -> StreamFacts:
+    raw_copy = facts.raw_copy
+    if raw_copy is not None:
+        raw_copy = raw_copy.model_copy(update={"path": conversation and f"{conversation}/{raw_copy.reference}"})
+    path = conversation and facts.reference and f"{conversation}/{facts.reference}"
+    return facts.model_copy(update={"path": path, "raw_copy": raw_copy})
 
 
 def _base(site: Site, launch: LaunchRecord | None) -> Receipt:
@@ -184,5 +207,19 @@ def _stream(
         reference=reference,
         path=f"{site.conversation}/{reference}",
         access="local",
+        raw_copy=_raw_copy(site, known, left.raw, state, reason),
         preview=left.preview,
     )
+
+
+def _raw_copy(
+    site: Site, known: StreamFacts | None, left: RawLeft | None, state: CaptureState, reason: CaptureReason | None
+) -> RawCopy | None:
+    """Return what is there of the copy; one that was promised and is not there is told of too."""
+    if left is not None:
+        reference = f"{site.reference}/{left.name}"
+        path = _carried(f"{site.conversation}/{reference}")
+        return RawCopy(state=state, reason=reason, reference=reference, path=path, size=left.size)
+    if known is None or known.raw_copy is None:
+        return None
+    return RawCopy(state="failed", reason=reason, reference=known.raw_copy.reference)

@@ -82,6 +82,11 @@ class Wanted:
         """How many bytes are needed from `offset` on."""
         return self.cursor.offset - self.offset + self.max_bytes
 
+    @property
+    def place(self) -> tuple[str, StreamName, int, int]:
+        """Capture, stream, offset and count: what is asked of whoever reads the file."""
+        return self.cursor.capture_id, self.cursor.stream, self.offset, self.count
+
     def after(self, page: Page) -> Wanted:
         """Return the request for the page that follows."""
         return Wanted(page.cursor, self.max_bytes)

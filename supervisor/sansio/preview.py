@@ -6,10 +6,16 @@ feed costs beyond counting line feeds depends on the windows, not on the text, a
 
 The head gets a quarter of the budget and the tail the rest, what the head did not need included: the end of an output
 is where the outcome is. A cut moves to a line's border if one is near.
+
+A carriage return in the text says that what follows is written over the line so far. Only the last state of a line is
+shown, and the others, the frames of a progress bar, are counted. The text itself has all of them, so a preview that
+left one out is not complete. Of the line that may still be written over a window of its own is kept, lest
+one long state push out what was before it.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +33,8 @@ _TAIL_SLACK: Final = 8
 """One in this many of the tail may be given up for its first line's beginning."""
 _LONGEST_CHARACTER: Final = 4
 """Bytes (RFC 3629)."""
+_OVERWRITTEN: Final = re.compile(rb"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+"""All states of a line but its last one. A return at the end of the text is not known to be written over yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +47,14 @@ class PreviewText:
     returned_bytes: int
     budget_bytes: int
     omitted_bytes: int
+    frames_dropped: int = 0
 
 
 class Preview:
-    """The preview of one stream, of at most `max_chars` characters and `max_bytes` bytes."""
+    """The preview of one stream, of at most `max_chars` characters and `max_bytes` bytes.
+
+    A carriage return in the text stands for a line feed in the text that is kept, and counts as one.
+    """
 
     def __init__(self, max_chars: int, max_bytes: int) -> None:
         self._max_chars: Final = max_chars
@@ -50,6 +62,17 @@ class Preview:
         self._window: Final = min(max_bytes, _LONGEST_CHARACTER * max_chars)
         self._head: Final = bytearray()
         self._tail = bytearray()
+        """The end of the finished lines, what was overwritten left out."""
+        self._line = bytearray()
+        """The end of the last, unfinished line: its last state so far."""
+        self._finished = 0
+        """Bytes of all finished lines as they are shown."""
+        self._line_size = 0
+        self._returned = False
+        """Whether the text ends with a carriage return, so that the next byte writes over the line."""
+        self._ended_line = False
+        self.frames_dropped = 0
+        """States of a line that were written over, empty ones included."""
         self.total = 0
         """Bytes of the text so far."""
         self.lines = 0
@@ -60,27 +83,55 @@ class Preview:
         if not text:
             return
         self.total += len(text)
-        self.lines += text.count(b"\n")
+        self.lines += text.count(b"\n") + text.count(b"\r")
+        self._ended_line = text[-1:] in {b"\n", b"\r"}
+        if self._returned or b"\r" in text:
+            text = self._without_frames(text)
         room = self._window - len(self._head)
         if room > 0:
             self._head.extend(text[:room])
-        if len(text) >= self._window:
-            self._tail = bytearray(text[len(text) - self._window :])
+        end = text.rfind(b"\n") + 1
+        if end:
+            self._tail += self._line
+            self._keep_end(self._tail, text[:end] if end < self._window else text[end - self._window : end])
+            self._finished += self._line_size + end
+            self._line.clear()
+            self._line_size = 0
+        self._keep_end(self._line, text[max(end, len(text) - self._window) :])
+        self._line_size += len(text) - end
+
+    def _without_frames(self, text: bytes) -> bytes:
+        """Return `text` without what it writes over, and take that out of the line that was there before."""
+        if self._returned:
+            text = b"\r" + text
+        if _OVERWRITTEN.match(text):
+            del self._head[self._finished :]
+            self._line.clear()
+            self._line_size = 0
+        kept = _OVERWRITTEN.sub(b"", text)
+        self._returned = kept.endswith(b"\r")
+        self.frames_dropped += text.count(b"\r") - self._returned
+        return kept.replace(b"\r", b"")
+
+    def _keep_end(self, window: bytearray, text: bytes) -> None:
+        """Add `text`, at most a window of it, and move on."""
+        if len(text) == self._window:
+            window[:] = text  # there may be a gap before it
             return
-        self._tail += text
+        window += text
         # Only at twice the window, so that small feeds do not move the whole window each.
-        if len(self._tail) > 2 * self._window:
-            del self._tail[: len(self._tail) - self._window]
+        if len(window) > 2 * self._window:
+            del window[: len(window) - self._window]
 
     @property
     def ends_with_newline(self) -> bool | None:
         """Whether the last line is finished; None for an empty text."""
-        return self._tail.endswith(b"\n") if self.total else None
+        return self._ended_line if self.total else None
 
     @property
     def fits(self) -> bool:
         """The whole text is within both ceilings, so that its preview is complete."""
-        return self._whole(self._max_chars, self._max_bytes) is not None
+        return not self.frames_dropped and self._whole(self._max_chars, self._max_bytes) is not None
 
     def render(self, budget_chars: int, budget_bytes: int) -> PreviewText:
         """Return what fits both budgets and the preview's own ceilings.
@@ -90,22 +141,32 @@ class Preview:
         chars, size = min(budget_chars, self._max_chars), min(budget_bytes, self._max_bytes)
         whole = self._whole(chars, size)
         if whole is not None:
-            return PreviewText("complete", whole, "", len(whole.encode()), size, 0)
-        head = _prefix(_decoded(self._head), chars // _HEAD_SHARE, size // _HEAD_SHARE)
-        head = _to_line_end(head)
-        in_head = len(head.encode())
-        # No overlap: the whole text exceeds one of the two budgets, and head and tail together do not.
-        tail = _to_line_start(_suffix(_decoded(self._tail), chars - len(head), size - in_head))
-        returned = in_head + len(tail.encode())
-        return PreviewText("clipped", head, tail, returned, size, self.total - self._unfinished() - returned)
+            head, tail = whole, ""
+        else:
+            head = _prefix(_decoded(self._head), chars // _HEAD_SHARE, size // _HEAD_SHARE)
+            head = _to_line_end(head)
+            end = self._tail + self._line + self._last_feed
+            # No overlap: the whole text exceeds one of the two budgets, and head and tail together do not.
+            tail = _to_line_start(_suffix(_decoded(end[-self._window :]), chars - len(head), size - len(head.encode())))
+        returned = len(head.encode()) + len(tail.encode())
+        state: PreviewState = "complete" if whole is not None and not self.frames_dropped else "clipped"
+        omitted = self.total - self._unfinished() - returned
+        return PreviewText(state, head, tail, returned, size, omitted, self.frames_dropped)
+
+    @property
+    def _last_feed(self) -> bytes:
+        """What a return that ends the text stands for."""
+        return b"\n" if self._returned else b""
 
     def _unfinished(self) -> int:
-        return len(self._tail) - cut(self._tail, len(self._tail))
+        return len(self._line) - cut(self._line, len(self._line))
 
     def _whole(self, chars: int, size: int) -> str | None:
-        if self.total > self._window or self.total - self._unfinished() > size:
+        """Return all that is shown, if it is within both bounds."""
+        length = self._finished + self._line_size + self._returned
+        if length > self._window or length - self._unfinished() > size:
             return None
-        text = _decoded(self._head)
+        text = _decoded(self._head + self._last_feed)
         return text if len(text) <= chars else None
 
 

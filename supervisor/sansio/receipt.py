@@ -111,7 +111,9 @@ class PreviewFacts(Facts):
     budget_bytes: Count = 0
     """What `returned_bytes` could have been."""
     omitted_bytes: Count = 0
-    """Bytes of the text between `head` and `tail`."""
+    """Bytes of the text that are in neither."""
+    frames_dropped: Count = 0
+    """States of a line that a carriage return wrote over, and that only the text itself has."""
 
     @property
     def text(self) -> str:
@@ -119,16 +121,20 @@ class PreviewFacts(Facts):
         if self.state == "complete":
             return self.head + self.tail
         border = "\n" if self.head and not self.head.endswith("\n") else ""
-        return f"{self.head}{border}[{self.omitted_bytes} bytes omitted]\n{self.tail}"
+        return f"{self.head}{border}{rendering.omission(str(self.omitted_bytes), self)}\n{self.tail}"
 
 
 class RawCopy(Facts):
     """The unsanitised file that `keep="raw"` asked for beside the text (B8)."""
 
     sanitised: Literal[False] = False
+    state: CaptureState = "pending"
+    """`complete`: every byte that was read is in it. Its end never ends that of the text, nor the other way round."""
+    reason: CaptureReason | None = None
     reference: Text
     path: Path = None
     size: Count | None = None
+    """Bytes; None while it grows, and when nobody can know."""
 
 
 class StreamFacts(Facts):

@@ -1,17 +1,18 @@
-"""Known values become markers, in text that arrives in pieces (contract C1-C7).
+"""Known values and secrets by form become markers, in text that arrives in pieces (contract C1-C7).
 
-The meaning is that of the whole text: the union of all occurrences of all needles at all positions, overlapping ones
-included; occurrences that overlap or touch make one marker, named after the first by (start, needle order). A
-leftmost-first search would show the tail of an overlap.
+The meaning is that of the whole text: the union of all occurrences of all needles at all positions and of what every
+rule says at every place where its lead stands. A leftmost-first search would show the tail of an overlap.
 
-To give that meaning in pieces, the redactor decides the text up to a point before which no occurrence can begin that is
-not complete already, and holds the rest. *Exact*: the hold begins where the longest end of the text that is a proper
-prefix of a needle begins. *Flat*, when more is waiting anyway: it begins 63 bytes before the end, which costs
-nothing to find. Neither changes what is committed in the end, only when. An occurrence that begins before the point
-and ends after it leaves a *cover* behind: the part of the held text that its marker already stands for.
+To give that meaning in pieces, the redactor decides the text up to a point, the *hold*, and keeps the rest. The hold is
+the least of: where a needle may have begun, where a lead may have begun that is held with its value, where a value
+begins whose rule is undecided, and where the rest of a value that has begun cannot be told yet. *Exact*, it is
+computed from what the text ends with. *Flat*, when more is waiting anyway, the first two are not looked for: 63 bytes
+before the end neither can have begun. Neither changes what is committed in the end, only when.
 
-What another kind of detector has to give is a list of spans and a point before which it will add none; the
-least of the points is the hold.
+Before the hold lies the *context*, already committed, in which leads are found again whose values were still
+to come: `Password: ` is shown at once, and what is typed after it is not. It is a part of one line.
+
+Of a value that goes on nothing is kept but its `rest`, which says how much of later text belongs to it [C4].
 """
 
 from __future__ import annotations
@@ -19,47 +20,70 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .characters import first_border
+from .rules.model import Text, Undecided
+from .spans import NOWHERE, Span, Union
 
 if TYPE_CHECKING:
-    from .engines import Engine
+    from .engines import Engine, Lead, Occurrence
     from .needles import NeedleSet
+    from .rules import RuleSet
+    from .rules.model import Rest
 
 UNDECIDED: Final = b"[REDACTED:undecided]"
 SHORTEST_PREFIX: Final = 8
 """Bytes from which the beginning of a known value is masked at the end of the text [C7]."""
 SCAN_BYTES: Final = 256 * 1024
-"""What is searched at once, so that the list of occurrences is bounded whatever a caller feeds [C4]."""
-
-Span = tuple[int, int, str, tuple[bytes, ...]]
-"""Start and end (exclusive) in the buffer, the marker's name, and what may follow as a part of the same secret."""
+"""What is searched at once, so that the list of findings is bounded whatever a caller feeds [C4]."""
 
 
 class Redactor:
     """One stream's redactor. `feed` takes valid UTF-8, whole characters, and returns the text decided by it."""
 
-    __slots__ = ("_buffer", "_cover", "_ended", "_engine", "_following", "_needles", "omitted", "redactions")
+    __slots__ = (
+        "_buffer",
+        "_context",
+        "_ended",
+        "_engine",
+        "_known",
+        "_needles",
+        "_rests",
+        "_rules",
+        "_union",
+        "omitted",
+    )
 
-    def __init__(self, needles: NeedleSet, engine: Engine) -> None:
+    def __init__(self, needles: NeedleSet, rules: RuleSet, engine: Engine) -> None:
         self._needles = needles
+        self._rules: Final = rules
         self._engine = engine
+        self._context = b""
+        """The end of the committed text, as it was before redaction."""
         self._buffer = b""
-        self._cover = -1
-        """Where in the buffer the last marker's text ends: 0 if it touches the buffer, -1 if it does not."""
-        self._following: tuple[bytes, ...] = ()
-        """What goes on with the secrets that end at the cover."""
+        """What is held. The offsets below are relative to its beginning."""
+        self._union: Final = Union()
+        self._known: list[Span] = []
+        """Spans in the held text that were decided already."""
+        self._rests: list[tuple[int, Rest]] = []
+        """Values that go on, and from where."""
         self._ended = False
         self.omitted = 0
         """Bytes that an abort left undecided."""
-        self.redactions: Final[dict[str, int]] = {}
-        """Markers by name, without the undecided."""
 
     @property
     def held(self) -> int:
-        """Bytes fed and not decided, at most 63; 0 after the end."""
+        """Bytes fed and not decided; 0 after the end."""
         return len(self._buffer)
 
+    @property
+    def redactions(self) -> dict[str, int]:
+        """Markers by name, without the undecided."""
+        return self._union.redactions
+
     def use(self, needles: NeedleSet, engine: Engine) -> None:
-        """Search for these needles from now on, in the held text too. What was returned stays [C2, C5]."""
+        """Search for these needles from now on, in the held text too. What was returned stays [C2, C5].
+
+        The engine is one of these needles and of the same rules.
+        """
         self._needles = needles
         self._engine = engine
 
@@ -75,63 +99,116 @@ class Redactor:
 
     def finish(self) -> bytes:
         """Return the rest by the whole-text rule, with a known value's beginning at the very end masked [C7]."""
-        buffer = self._buffer
-        end = len(buffer)
-        spans = self._occurrences(buffer)
-        partial = self._needles.partial(buffer)
-        if partial >= SHORTEST_PREFIX:
-            beginning = self._needles.first_beginning(buffer[end - partial :])
-            spans.append((end - partial, end, beginning.name, ()))
-            spans.sort(key=lambda span: span[0])
         self._ended = True
-        cover = max([self._cover, *(stop for _, stop, _, _ in spans)])
-        decided = self._settle(buffer, spans, cover if cover >= 0 else end)
-        rest = self._buffer
+        decided = self._advance(b"", bulk=False, final=True)
+        rest, following = self._buffer, self._union.following
         self._buffer = b""
         # 64 bytes of a long value and a few more: the few are the beginning of its next piece, and in the marker.
-        return decided if any(text.startswith(rest) for text in self._following) else decided + rest
+        return decided if any(text.startswith(rest) for text in following) else decided + rest
 
     def abort(self) -> bytes:
         """Return what is decided of the rest, and a marker for what is not, if the last marker does not touch it."""
         decided = self.feed(b"")
         self._ended = True
-        self.omitted += len(self._buffer) - max(self._cover, 0)
-        marker = UNDECIDED if self._buffer and self._cover < 0 else b""
+        cover = self._union.cover
+        self.omitted += len(self._buffer) - max(cover, 0)
+        marker = UNDECIDED if self._buffer and cover == NOWHERE else b""
         self._buffer = b""
         return decided + marker
 
-    def _advance(self, data: bytes, *, bulk: bool) -> bytes:
-        buffer = self._buffer + data
-        if not buffer:
+    def _advance(self, data: bytes, *, bulk: bool, final: bool = False) -> bytes:
+        base = len(self._context)
+        buffer = b"".join((self._context, self._buffer, data))
+        if len(buffer) == base:
             return b""
-        if bulk:
-            # An occurrence that the buffer cuts begins later than this, and at a character.
-            hold = first_border(buffer, max(0, len(buffer) - max(0, self._needles.longest - 1)))
-        else:
-            hold = len(buffer) - self._needles.partial(buffer)
-        return self._settle(buffer, self._occurrences(buffer), hold)
+        found = self._engine.scan(buffer, base)
+        spans = [span.moved(-base) for span in self._known]
+        spans += self._occurrences(found.occurrences)
+        text = Text(buffer, final=final)
+        hold = len(buffer) if final else self._flat(buffer, base) if bulk else self._exact(buffer, base)
+        rests = self._extended(text, base, spans)
+        hold = min([hold, *(at for at, _ in rests)])
+        hold = self._judged(text, base, found.leads, spans, rests, hold)
+        if final:
+            hold = self._whole(buffer, base, spans)
+        spans.sort()
+        self._union.move(-base)
+        decided = self._union.settle(buffer, base, spans, hold)
+        self._keep(buffer, hold, spans, rests)
+        return decided
 
-    def _occurrences(self, buffer: bytes) -> list[Span]:
-        """Return all occurrences by start, those of one start in the needles' order."""
-        found = sorted((start, index, end) for start, end, index in self._engine.scan(buffer, 0))
+    def _occurrences(self, found: list[Occurrence]) -> list[Span]:
         needles = self._needles.needles
-        return [(start, end, needles[index].name, needles[index].following) for start, index, end in found]
+        return [Span(start, index, end, needles[index].name, needles[index].following) for start, end, index in found]
 
-    def _settle(self, buffer: bytes, spans: list[Span], hold: int) -> bytes:
-        """Return the text before `hold` with its markers, and keep the rest. `spans` are ordered by start."""
-        cover, following = self._cover, self._following
-        text: list[bytes] = []
-        for start, end, name, after in spans:
-            if start >= hold:
-                break
-            if start > cover:
-                text += buffer[max(cover, 0) : start], b"[REDACTED:%s]" % name.encode()
-                self.redactions[name] = self.redactions.get(name, 0) + 1
-            if end >= cover:
-                following = after if end > cover else following + after
-                cover = end
-        text.append(buffer[max(cover, 0) : hold])
-        touching = cover >= hold
-        self._cover, self._following = (cover - hold, following) if touching else (-1, ())
+    def _extended(self, text: Text, base: int, spans: list[Span]) -> list[tuple[int, Rest]]:
+        """Add how far the values go on that had begun; return where which of them go on still."""
+        rests: list[tuple[int, Rest]] = []
+        for start, rest in self._rests:
+            stop, further = rest.extend(text, base + start)
+            # It touches the value's own span, which starts before it and gives the name.
+            spans.append(Span(base + start, len(self._needles.needles), stop, ""))
+            if further is not None:
+                rests.append((stop, further))
+        return rests
+
+    def _judged(
+        self, text: Text, base: int, leads: list[Lead], spans: list[Span], rests: list[tuple[int, Rest]], hold: int
+    ) -> int:
+        """Add what the rules say of leads not decided before; return the hold, lower where one is undecided."""
+        decided: list[tuple[int, Span, Rest | None]] = []
+        first_order = len(self._needles.needles)
+        for start, value, index in leads:
+            rule = self._rules.rules[index]
+            owned = rule.owned_from(start, value)
+            if owned < base:
+                continue
+            verdict = rule.verdict(text, start, value)
+            if verdict is Undecided.UNDECIDED:
+                hold = min(hold, owned)
+            elif verdict is not None:
+                span = Span(verdict.start, first_order + index, verdict.stop, rule.name)
+                decided.append((owned, span, verdict.rest))
+                if verdict.rest is not None:
+                    hold = min(hold, verdict.stop)
+        for owned, span, rest in decided:
+            if owned < hold:  # otherwise its lead is found again
+                spans.append(span)
+                if rest is not None and (span.stop, rest) not in rests:
+                    rests.append((span.stop, rest))
+        return hold
+
+    def _exact(self, buffer: bytes, base: int) -> int:
+        """Return where a needle, or a lead that is held, may have begun; the buffer's end if none has."""
+        needle = len(buffer) - self._needles.partial(buffer[max(base, len(buffer) - self._needles.longest) :])
+        return min(needle, self._rules.partial(buffer, base))
+
+    def _flat(self, buffer: bytes, base: int) -> int:
+        """Return a place after which both begin, without a look at what is there."""
+        longest = max(self._needles.longest, self._rules.longest_held, 1)
+        return first_border(buffer, max(base, len(buffer) - longest + 1))
+
+    def _whole(self, buffer: bytes, base: int, spans: list[Span]) -> int:
+        """Mask a known value's beginning at the end [C7]; return where the last marker's text ends, or the buffer."""
+        end = len(buffer)
+        tail = buffer[max(base, end - self._needles.longest) :]
+        partial = self._needles.partial(tail)
+        if partial >= SHORTEST_PREFIX:
+            beginning = self._needles.first_beginning(buffer[end - partial :])
+            spans.append(Span(end - partial, len(self._needles.needles), end, beginning.name))
+        covers = [span.stop for span in spans]
+        if self._union.cover != NOWHERE:
+            covers.append(base + self._union.cover)
+        return max(covers, default=end)
+
+    def _keep(self, buffer: bytes, hold: int, spans: list[Span], rests: list[tuple[int, Rest]]) -> None:
+        first_order = len(self._needles.needles)
+        known = [span for span in spans if span.start >= hold and span.order >= first_order]
+        self._known = [span.moved(hold) for span in self._union.absorb(known)]
+        self._rests = [(at - hold, rest) for at, rest in rests]
+        self._union.move(hold)
         self._buffer = buffer[hold:]
-        return b"".join(text)
+        context = self._rules.longest_lead + 1 if self._rules.rules else 0
+        # A lead lies in one line; its line feed is kept, so that a border is judged the same.
+        first = max(0, hold - context)
+        self._context = buffer[max(first, buffer.rfind(b"\n", first, hold)) : hold]

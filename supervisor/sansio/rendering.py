@@ -142,8 +142,9 @@ def _stream_line(name: StreamName, facts: StreamFacts) -> str:
         words.append(f"redacted {sum(facts.redactions.values()):,} ({named})")
     if facts.reference is not None and facts.raw.observed != 0:
         words.append("in " + _place(facts.reference, facts.path, facts.access))
-    if facts.raw_copy is not None:
-        words.append("unsanitised in " + _place(facts.raw_copy.reference, facts.raw_copy.path, facts.access))
+    if (copy := facts.raw_copy) is not None:
+        short = "" if copy.state in {"complete", "pending"} else f" and {copy.state} ({copy.reason})"
+        words.append(f"unsanitised{short} in {_place(copy.reference, copy.path, facts.access)}")
     return f"{name}: {', '.join(words)}"
 
 
@@ -223,7 +224,16 @@ def _body(preview: PreviewFacts, keep: int) -> list[str]:
     preview = shorter(preview, keep)
     head = [BODY + line for line in preview.head.splitlines()]
     tail = [BODY + line for line in preview.tail.splitlines()]
-    return [*head, f"[{preview.omitted_bytes:,} bytes omitted]", *tail] if preview.state == "clipped" else head + tail
+    if preview.state == "complete":
+        return head + tail
+    return [*head, omission(f"{preview.omitted_bytes:,}", preview), *tail]
+
+
+def omission(count: str, preview: PreviewFacts) -> str:
+    """Return the line that stands for `count` bytes of the text, and says how much of it was written over anyway."""
+    frames = preview.frames_dropped
+    states = f"{frames:,} overwritten state{'' if frames == 1 else 's'} of a line"
+    return f"[{count} bytes omitted{f', with {states}' if frames else ''}]"
 
 
 def _length(lines: Iterable[str]) -> int:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ..limits import Limits
     from .words import StreamName
 
-__all__ = ["Retention", "cut"]
+__all__ = ["RawRetention", "Retention", "cut"]
 
 
 class Retention:
-    """The account of one job, in bytes of sanitised text. A raw copy counts too: take it from the same stream.
+    """The account of one job, in bytes of sanitised text and, through `RawRetention`, of raw copies.
 
     `merged` says that there is no stderr to keep a reserve for (contract B7).
     """
@@ -29,6 +29,8 @@ class Retention:
     def __init__(self, limits: Limits, *, merged: bool = False) -> None:
         self._limit: Final = limits.job_bytes
         self._reserve: Final = 0 if merged else min(limits.stderr_reserve_bytes, limits.job_bytes / 2)
+        self.for_copies: Final = self._limit / 2
+        """What raw copies may take of it, so that they never cost the text more than half."""
         self._taken: Final[dict[StreamName, int]] = {"stdout": 0, "stderr": 0}
 
     @property
@@ -52,3 +54,33 @@ class Retention:
         """Undo the taking of `count` bytes that did not reach the file. Raises: AssertionError if fewer were taken."""
         assert 0 <= count <= self._taken[stream], "more is given back than was taken"
         self._taken[stream] -= count
+
+
+class RawRetention:
+    """What the raw copies of a job's streams may keep: half of its limit, never more than is left (contract B8, D5).
+
+    The text, which is what receipts, previews and readers are about, so has the other half for itself.
+    """
+
+    def __init__(self, retention: Retention) -> None:
+        self._retention: Final = retention
+        self._taken = 0
+
+    def allow(self, stream: StreamName, wanted: int) -> int:
+        """Return how many of `wanted` bytes may be taken for this stream's copy now: 0 to `wanted`."""
+        most = self._retention.for_copies - self._taken
+        if not math.isinf(most):
+            wanted = max(0, min(wanted, math.floor(most)))
+        return self._retention.allow(stream, wanted)
+
+    def take(self, stream: StreamName, count: int) -> None:
+        """Count `count` bytes as this stream's copy. Raises: AssertionError if they are not allowed."""
+        assert 0 <= count <= self.allow(stream, count), "more is taken than may be kept"
+        self._taken += count
+        self._retention.take(stream, count)
+
+    def give_back(self, stream: StreamName, count: int) -> None:
+        """Undo the taking of `count` bytes that did not reach the file. Raises: AssertionError if fewer were taken."""
+        assert 0 <= count <= self._taken, "more is given back than was taken"
+        self._taken -= count
+        self._retention.give_back(stream, count)

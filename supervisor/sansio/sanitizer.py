@@ -14,33 +14,55 @@ from .engines.stdlib import engine_for
 from .escapes import EscapeStripper
 from .needles import NeedleSet
 from .redactor import Redactor
+from .returns import Returns, plain
+from .rules import DEFAULT_RULES, NO_RULES
 
 if TYPE_CHECKING:
+    from .decoder import Encoding
     from .engines import Engine
+    from .rules import RuleSet
     from .words import Representation
 
-Policy = Literal["default/1", "none"]
+Policy = Literal["default/2", "none"]
 _NOTHING: Final = NeedleSet.build()
 
 
 class Sanitizer:
-    """One stream's sanitiser. What its calls return is valid UTF-8 that already satisfies the policy [C2]."""
+    """One stream's sanitiser. What its calls return is valid UTF-8 that already satisfies the policy [C2].
 
-    __slots__ = ("_decoder", "_dropped", "_redactor", "_stripper", "policy")
+    `stream`: the bytes are a stream's from its first one on, so that a byte order mark there is heeded; carriage
+    returns that are no part of a line end stay in the text, each standing for a line feed.
+    """
 
-    encoding: Final = Decoder.encoding
+    __slots__ = ("_decoder", "_dropped", "_is_clean", "_redactor", "_returns", "_rules", "_stripper", "policy")
 
-    def __init__(self, needles: NeedleSet, *, redact: bool = True, engine: Engine | None = None) -> None:
-        self.policy: Final[Policy] = "default/1" if redact else "none"
-        self._decoder: Final = Decoder()
-        self._stripper: Final = EscapeStripper()
-        searched = needles if redact else _NOTHING
-        self._redactor: Final = Redactor(searched, engine if engine and redact else engine_for(searched))
+    def __init__(
+        self,
+        needles: NeedleSet,
+        *,
+        redact: bool = True,
+        rules: RuleSet = DEFAULT_RULES,
+        engine: Engine | None = None,
+        stream: bool = False,
+    ) -> None:
+        self.policy: Final[Policy] = "default/2" if redact else "none"
+        self._decoder: Final = Decoder(marks=stream)
+        self._stripper: Final = EscapeStripper(returns=stream)
+        self._returns: Final = Returns()
+        searched, self._rules = (needles, rules) if redact else (_NOTHING, NO_RULES)
+        chosen = engine if engine and redact else engine_for(searched, self._rules)
+        self._is_clean = chosen.is_clean
+        self._redactor: Final = Redactor(searched, self._rules, chosen)
         self._dropped = 0
 
     @property
+    def encoding(self) -> Encoding:
+        """Of the raw bytes, as far as they were fed."""
+        return self._decoder.encoding
+
+    @property
     def held(self) -> int:
-        """Bytes fed and not decided: held by the redactor, or an unfinished character or sequence; at most 69."""
+        r"""Bytes fed and not decided: held by the redactor, an unfinished character or sequence, a `\r`; bounded."""
         return self._decoder.pending + self._stripper.pending + self._redactor.held
 
     @property
@@ -73,27 +95,32 @@ class Sanitizer:
     def use(self, needles: NeedleSet, *, engine: Engine | None = None) -> None:
         """Search for `needles` from now on, in held text too [C5]; without redaction nothing changes."""
         if self.policy != "none":
-            self._redactor.use(needles, engine or engine_for(needles))
+            chosen = engine or engine_for(needles, self._rules)
+            self._is_clean = chosen.is_clean
+            self._redactor.use(needles, chosen)
 
     def feed(self, raw: bytes, *, bulk: bool = False) -> bytes:
         """Return the text that `raw` decided. `bulk`: more is waiting, so up to 63 bytes may be held flat."""
-        return self._redactor.feed(self._stripper.feed(self._decoder.feed(raw)), bulk=bulk)
+        return self._redact(self._stripper.feed(self._decoder.feed(raw), self._is_clean), bulk=bulk)
 
     def quiet(self) -> bytes:
         """Return what need not be held, now that the pipe has nothing more to give: what no needle can begin with."""
-        return self._redactor.feed(b"")
+        return self._redact(b"")
 
     def finish(self) -> bytes:
         """Return the rest, by the whole-text rule: the stream ended by itself [C7]. Nothing may be fed afterwards."""
-        decided = self._redactor.feed(self._stripper.feed(self._decoder.finish()))
-        self._stripper.finish()
-        return decided + self._redactor.finish()
+        decided = self._redact(self._stripper.feed(self._decoder.finish()) + self._stripper.finish())
+        return decided + self._returns.restored(b"", self._redactor.finish(), 0)
 
     def abort(self) -> bytes:
         """Return the rest, a marker for what is undecided: the stream was cut [C7]. Nothing may be fed afterwards."""
         self._dropped += self._decoder.abort()
-        self._stripper.finish()
-        return self._redactor.abort()
+        decided = self._redact(self._stripper.finish())
+        return decided + self._returns.restored(b"", self._redactor.abort(), 0)
+
+    def _redact(self, text: bytes, *, bulk: bool = False) -> bytes:
+        decided = self._redactor.feed(plain(text), bulk=bulk)
+        return self._returns.restored(text, decided, self._redactor.held)
 
 
 def sanitise_text(text: str, needles: NeedleSet) -> str:

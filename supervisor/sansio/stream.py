@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from .ledger import Ledger
+from .returns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,4 +114,4 @@ class Stream:
         self.ledger.hold(self.sanitizer.held)
         if text:
             self.preview.feed(text)
-        return text
+        return plain(text)

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from .allowance import Allowance, Reservation
+from .allowance import Figures, Reservation, look_at_allowance
 from .capture import Capture
-from .conversation import Conversation, LocalStorage, Storage, give_back
+from .conversation import Conversation, LocalStorage, Storage
 from .delivery import Claim, Deliveries, acknowledge
 from .evidence import Owners
 from .faults import SpoolFault
 from .files import Files
 from .lending import reading_threads
 from .owners import Owner, is_live
-from .publish import Fault, PublishOutcome, Sealed, SealedStream
+from .publish import RAW, Fault, PublishOutcome, Sealed, SealedStream
 from .reading import NOTHING, Look, Piece, look, read_piece
 from .recovery import Found, find_captures, recover_capture, site_of
-from .removal import Removed, check_removable, remove_capture, sweep
+from .removal import check_removable, remove_capture, sweep
 from .spool import Spool
 from .visiting import Visit, visiting
 from .watching import Watch, open_watch
-from .writers import Writers
+from .writers import Writers, threads_at_work
 
 __all__ = [
     "NOTHING",
-    "Allowance",
+    "RAW",
     "Capture",
     "Claim",
     "Conversation",
     "Deliveries",
     "Fault",
+    "Figures",
     "Files",
     "Found",
     "LocalStorage",
@@ -36,7 +37,6 @@ __all__ = [
     "Owners",
     "Piece",
     "PublishOutcome",
-    "Removed",
     "Reservation",
     "Sealed",
     "SealedStream",
@@ -49,9 +49,9 @@ __all__ = [
     "acknowledge",
     "check_removable",
     "find_captures",
-    "give_back",
     "is_live",
     "look",
+    "look_at_allowance",
     "open_watch",
     "read_piece",
     "reading_threads",
@@ -59,5 +59,6 @@ __all__ = [
     "remove_capture",
     "site_of",
     "sweep",
+    "threads_at_work",
     "visiting",
 ]

@@ -16,9 +16,9 @@ from .creation import discard_capture, write_launch
 from .descriptor import Descriptor
 from .directory import CAPTURES, TOOL_OUTPUTS
 from .publish import (
-    FINAL,
     LIVE,
     NO_BARRIER,
+    RAW,
     Fault,
     Named,
     Patience,
@@ -26,6 +26,7 @@ from .publish import (
     Sealed,
     SealedStream,
     commit_receipt,
+    final_name,
     name_streams,
     settle_stream,
     warn_once,
@@ -35,6 +36,7 @@ from .spool import Spool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from .allowance import Reservation
     from .creation import Opened
     from .directory import Rooms
     from .files import Files
@@ -80,15 +82,25 @@ class Capture:
     conversation's `close`, closes its descriptors.
     """
 
-    def __init__(self, site: Site, capture_id: str, streams: Sequence[str], opened: Opened) -> None:
+    def __init__(
+        self, site: Site, capture_id: str, streams: Sequence[str], opened: Opened, reservation: Reservation
+    ) -> None:
         self.id: Final = capture_id
         self.path: Final = site.rooms.path / TOOL_OUTPUTS / CAPTURES / capture_id
         self.reference: Final = f"{TOOL_OUTPUTS}/{CAPTURES}/{capture_id}"
         """The same, relative to the conversation [E7]."""
         self.spools: Final = {
-            stream: Spool(site.files, site.writers, number, self.path / (stream + LIVE), digest=site.digest)
+            stream: Spool(
+                site.files,
+                site.writers,
+                number,
+                self.path / (stream + LIVE),
+                digest=None if stream.endswith(RAW) else site.digest,
+            )
             for stream, number in zip(streams, opened.spools, strict=True)
         }
+        self.reservation: Final = reservation
+        """Its part of the conversation's allowance: take from it before a spool grows [D5]."""
         self._site: Final = site
         self._directory: Final = Descriptor(site.files, opened.directory)
         self._receipt: Final = Descriptor(site.files, opened.receipt)
@@ -125,7 +137,9 @@ class Capture:
             # A name that is not on the device is no better than data that is not [D4].
             fault = settling or named.faults.get(stream) or named.directory_fault
             streams[stream] = self._sealed_stream(stream, fault, final=stream in named.names)
-        errors = [stream.fault.error for stream in streams.values() if stream.fault is not None]
+        # What a raw copy fails at is told with the copy: the barrier is the text's.
+        texts = [stream for name, stream in streams.items() if not name.endswith(RAW)]
+        errors = [stream.fault.error for stream in texts if stream.fault is not None]
         return Sealed(
             streams=streams,
             barrier=self._site.durable and not errors,
@@ -205,7 +219,7 @@ class Capture:
         spool = self.spools[stream]
         stuck = _is_stuck(fault)
         return SealedStream(
-            name=stream + (FINAL if final else LIVE),
+            name=final_name(stream) if final else stream + LIVE,
             size=None if stuck else spool.size,
             digest=None if stuck else spool.hexdigest(),
             fault=fault,
@@ -230,6 +244,9 @@ class Capture:
         return PublishOutcome(published=True, durable=True, directories=site.directories(unsupported), error=None)
 
     def _close_all(self) -> None:
+        # Under a write that is still out the file may grow yet, up to what was reserved.
+        if not any(spool.outstanding for spool in self.spools.values()):
+            self.reservation.release()
         for descriptor in (*(spool.descriptor for spool in self.spools.values()), self._receipt, self._directory):
             descriptor.discard()
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import weakref
-from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from ..errors import StorageError
-from .allowance import Allowance, retained_by_capture
+from .allowance import Allowance, Reservation, SharedAccount
 from .capture import Capture, Site
 from .creation import open_capture, undo_open
 from .delivery import Deliveries
@@ -22,16 +18,14 @@ from .publish import Barrier
 from .writers import Writers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from ..limits import Limits
-    from .removal import Removed
 
 Durability = Literal["barrier", "none"]
 
 CAPTURE_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
-STREAM_NAME: Final = re.compile(r"[a-z]{1,16}")
+STREAM_NAME: Final = re.compile(r"[a-z]{1,16}(?:\.raw)?")
 NOT_RESERVED: Final = "receipt-space-not-reserved"
 """The limitation that is named where space cannot be reserved (no fallocate(2)): a full disk may cost the receipt."""
 
@@ -81,7 +75,7 @@ class LocalStorage:
                 self._files,
                 directory,
                 deadline=limits.stall_timeout,
-                undo=lambda late: _close(self._files, late[0], late[1]),
+                undo=lambda late: _close(self._files, *late),
             )
         except BaseException:
             await writers.close()
@@ -98,7 +92,6 @@ class Conversation:
         writers: Writers,
         rooms: Rooms,
         owner: Owner,
-        retained: Retained,
         *,
         limits: Limits,
         durability: Durability,
@@ -106,8 +99,6 @@ class Conversation:
         self.directory: Final = rooms.path
         self.owner: Final = owner
         self.durability: Final[Durability] = durability
-        self.allowance: Final = Allowance(limits.conversation_bytes, sum(retained.sizes.values()))
-        """What may still be retained; what lay under `tool-outputs/captures` at the start counts as used."""
         self._site: Final = Site(
             files=files,
             writers=writers,
@@ -120,11 +111,12 @@ class Conversation:
         )
         self.deliveries: Final = Deliveries(self._site, owner)
         """The completions of its captures, as this owner claims them."""
-        self._retained: Final = retained
-        self._loop: Final = asyncio.get_running_loop()
+        self._account: Final = SharedAccount(files, rooms, owner.name, limits.conversation_bytes)
+        self._allowance: Final = Allowance(
+            self._account, writers, deadline=limits.stall_timeout, on_limitation=self._site.name_limitation
+        )
         self._captures: set[Capture] = set()
         self._closed = False
-        _open_conversations.add(self)
 
     @property
     def closed(self) -> bool:
@@ -160,23 +152,9 @@ class Conversation:
         if not opened.reserved:
             site.name_limitation(NOT_RESERVED)
         self._captures = {capture for capture in self._captures if not capture.ended}
-        capture = Capture(site, capture_id, streams, opened)
+        capture = Capture(site, capture_id, streams, opened, Reservation(self._allowance, capture_id))
         self._captures.add(capture)
         return capture
-
-    def removed(self, capture: Removed) -> None:
-        """Give back what a capture that was removed by anybody of this process had of the allowance. Any thread."""
-        if capture.place == self._retained.place and not self._closed:
-            # A loop that was closed has nobody left who could use it.
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._give_back, capture)
-
-    def _give_back(self, capture: Removed) -> None:
-        counted = self._retained.sizes.pop(capture.name, None)
-        if counted is None and capture.owner == self.owner.name:
-            counted = capture.size
-        # What another process has written since we opened the directory was never counted here.
-        self.allowance.give_back(counted or 0)
 
     async def close(self) -> None:
         """Return when the lock is released and every descriptor and thread is gone, save those of a stuck call.
@@ -198,6 +176,7 @@ class Conversation:
                 self._site.files,
                 self._site.rooms,
                 self.owner,
+                self._account,
                 deadline=self._site.deadline,
             )
         except StorageError:  # the lock goes with the process; the thread closes the rest if it ever comes back
@@ -206,38 +185,17 @@ class Conversation:
             await self._site.writers.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Retained:
-    """What lay in a directory of captures when it was opened."""
-
-    place: tuple[int, int]
-    """Device and inode."""
-    sizes: dict[str, int]
-    """Bytes of text by name; one that is removed is taken out."""
-
-
-_open_conversations: Final[weakref.WeakSet[Conversation]] = weakref.WeakSet()
-
-
-def give_back(captures: Iterable[Removed]) -> None:
-    """Give back what removed captures had of the allowance of each conversation that this process has open."""
-    for capture in captures:
-        for conversation in tuple(_open_conversations):
-            conversation.removed(capture)
-
-
-def _open(files: Files, directory: Path) -> tuple[Rooms, Owner, Retained]:
+def _open(files: Files, directory: Path) -> tuple[Rooms, Owner]:
     rooms = open_rooms(files, directory)
     try:
-        with rooms.captures.borrow() as captures:
-            status = files.status(captures)
-            retained = Retained((status.st_dev, status.st_ino), retained_by_capture(files, captures))
-        return rooms, take_ownership(files, rooms.state), retained
+        return rooms, take_ownership(files, rooms.state)
     except BaseException:
         rooms.discard()
         raise
 
 
-def _close(files: Files, rooms: Rooms, owner: Owner) -> None:
+def _close(files: Files, rooms: Rooms, owner: Owner, account: SharedAccount | None = None) -> None:
+    if account is not None:
+        account.reservations.discard()
     owner.release(files)
     rooms.discard()

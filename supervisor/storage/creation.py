@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from .directory import close_quietly, create_private_directory, create_private_file, unlink_quietly
 from .files import UNSUPPORTED, Files, rename_noreplace, write_all
-from .publish import FINAL, LAUNCH, LIVE, RECEIPT, RESERVED
+from .publish import LAUNCH, LIVE, RECEIPT, RESERVED, final_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def discard_capture(
 
 def remove_names(files: Files, directory: int, streams: Sequence[str]) -> None:
     """Remove every file that a capture can have, and no other; what cannot be removed makes the rmdir fail."""
-    names = [stream + suffix for stream in streams for suffix in (LIVE, FINAL)]
+    names = [name for stream in streams for name in (stream + LIVE, final_name(stream))]
     for name in (*names, HIDDEN_LAUNCH, LAUNCH, RESERVED, RECEIPT):
         unlink_quietly(files, name, parent=directory)
 

@@ -19,7 +19,7 @@ from pydantic_core import from_json, to_json
 
 from .descriptor import Descriptor
 from .directory import close_quietly, create_private_file, sync_directory
-from .evidence import Owners, open_found, opened_capture, read_launch, read_record
+from .evidence import Owners, open_found, opened_capture, pieces, read_launch, read_record
 from .faults import UnsafeDirectoryError
 from .files import write_all
 from .owners import LOCK_UNSUPPORTED
@@ -114,9 +114,7 @@ def _opened_marker(files: Files, capture: int, *, to_claim: bool) -> Generator[i
 
 
 def _read(files: Files, number: int) -> Marker:
-    data = b""
-    while len(data) < MARKER_BYTES and (piece := files.read(number, MARKER_BYTES - len(data), offset=len(data))):
-        data += piece
+    data = b"".join(pieces(files, number, MARKER_BYTES))
     if len(data) == MARKER_BYTES:
         raise UnsafeDirectoryError(errno.EFBIG, "the delivery marker is longer than any that we write")
     return Marker.parse(data)

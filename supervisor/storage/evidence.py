@@ -20,7 +20,7 @@ from .descriptor import Descriptor
 from .directory import CAPTURES, STATE, TOOL_OUTPUTS, Rooms, check_directory, check_file, close_quietly
 from .faults import UnsafeDirectoryError
 from .owners import SUFFIX, is_live, start_time, this_process
-from .publish import FINAL, LAUNCH, LIVE, RECEIPT, RESERVED
+from .publish import LAUNCH, LIVE, RAW, RECEIPT, RESERVED, final_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -33,6 +33,7 @@ RECORD_BYTES: Final = 1024 * 1024
 READ_BYTES: Final = 256 * 1024
 """The most that one read(2) asks for."""
 STREAMS: Final[tuple[StreamName, ...]] = get_args(StreamName)
+RAW_COPIES: Final = tuple(stream + RAW for stream in STREAMS)
 TWO_NAMES: Final = 2
 
 
@@ -98,8 +99,11 @@ def open_found(files: Files, name: str, *, parent: int, twin: str | None = None,
     """
     number = files.open_existing(name, parent=parent, flags=flags)
     try:
-        if twin is None or not are_one(files, number, twin, parent=parent):
+        try:
             check_file(files, number)
+        except UnsafeDirectoryError:
+            if twin is None or not are_one(files, number, twin, parent=parent):
+                check_file(files, number)  # the renaming may have been finished between the two looks
     except BaseException:
         close_quietly(files, number)
         raise
@@ -117,11 +121,11 @@ def are_one(files: Files, number: int, twin: str, *, parent: int) -> bool:
     return ours and status.st_nlink == TWO_NAMES and os.path.samestat(status, other)
 
 
-def pieces(files: Files, number: int, most: int | None = None) -> Generator[bytes]:
-    """Yield a file's bytes from its beginning; at most `most` of them."""
-    offset = 0
-    while most is None or offset < most:
-        piece = files.read(number, READ_BYTES if most is None else min(READ_BYTES, most - offset), offset=offset)
+def pieces(files: Files, number: int, most: int | None = None, *, offset: int = 0) -> Generator[bytes]:
+    """Yield a file's bytes from `offset` on; at most `most` of them."""
+    end = None if most is None else offset + most
+    while end is None or offset < end:
+        piece = files.read(number, READ_BYTES if end is None else min(READ_BYTES, end - offset), offset=offset)
         if not piece:
             return
         offset += len(piece)
@@ -139,8 +143,12 @@ def read_record(files: Files, name: str, twin: str | None, *, parent: int) -> by
     finally:
         close_quietly(files, number)
     if len(data) > RECORD_BYTES:
-        raise UnsafeDirectoryError(None, f"{name} is longer than any that we write")
+        raise OverlongRecordError(None, f"{name} is longer than any that we write")
     return data
+
+
+class OverlongRecordError(UnsafeDirectoryError):
+    """A record that is longer than any of ours."""
 
 
 class DamagedReceipt(ValueError):
@@ -172,19 +180,35 @@ def read_launch(files: Files, capture: int) -> LaunchRecord | None:
     return None if data is None else LaunchRecord.parse(data)
 
 
-def open_stream(files: Files, stream: StreamName, *, parent: int) -> tuple[int, str]:
+def open_stream(files: Files, stream: str, *, parent: int) -> tuple[int, str]:
     """Return a descriptor of a stream's file and its name, final if it has one.
 
     Raises:
         OSError: ENOENT if it has neither name; UnsafeDirectoryError.
     """
-    final, live = stream + FINAL, stream + LIVE
+    final, live = final_name(stream), stream + LIVE
     for name, twin in ((final, live), (live, final)):
         try:
             return open_found(files, name, parent=parent, twin=twin), name
         except FileNotFoundError:
             continue
     return open_found(files, final, parent=parent, twin=live), final  # it got its name between the two looks
+
+
+@contextmanager
+def asked_owners(files: Files, tool_outputs: int) -> Generator[Owners]:
+    """Lend what tells which owners live. Enter it after you have seen the captures: an owner is there before its own.
+
+    Their directory is opened anew, because it may not have been there when the visit to the conversation began.
+
+    Raises:
+        OSError: as `open_rooms`.
+    """
+    state = _state(files, tool_outputs=tool_outputs)
+    try:
+        yield Owners(files, state)
+    finally:
+        close_quietly(files, state)
 
 
 class Owners:

@@ -104,6 +104,10 @@ class Files:
         """Return how many bytes the kernel took, which may be fewer than given (write(2))."""
         return os.writev(descriptor, buffers)
 
+    def write_at(self, descriptor: int, data: bytes, *, offset: int) -> int:
+        """Return how many bytes the kernel took at `offset` (pwrite(2)); the descriptor's own position stays."""
+        return os.pwrite(descriptor, data, offset)
+
     def read(self, descriptor: int, count: int, *, offset: int) -> bytes:
         """Return up to `count` bytes from `offset` on; none means the end of the file (pread(2))."""
         return os.pread(descriptor, count, offset)

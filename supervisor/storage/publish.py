@@ -33,12 +33,21 @@ if TYPE_CHECKING:
 
 LIVE: Final = ".live"
 FINAL: Final = ".log"
+RAW: Final = ".raw"
+"""The unsanitised copy of `stdout` is a stream of its own, `stdout.raw`, which is its final name too: what looks for
+`*.log` must not take it for text that was sanitised [B8]."""
 LAUNCH: Final = "launch.json"
 RECEIPT: Final = "receipt.json"
 RESERVED: Final = ".receipt.reserved"
 """The receipt's file until it is published: made, with its space, before the command is started."""
 NO_BARRIER: Final = "no-directory-barrier"
 """The limitation that is named where a directory cannot be synced."""
+
+
+def final_name(stream: str) -> str:
+    """Return the name of a stream's file once it is settled."""
+    return stream if stream.endswith(RAW) else stream + FINAL
+
 
 _warned: Final[set[tuple[int, int]]] = set()
 
@@ -167,10 +176,10 @@ def name_streams(
                 patience.check()
                 try:
                     check_place(files, stream + LIVE, spool, parent=number)
-                    rename_noreplace(files, stream + LIVE, stream + FINAL, parent=number)
+                    rename_noreplace(files, stream + LIVE, final_name(stream), parent=number)
                     names.add(stream)
                 except OSError as error:
-                    faults[stream] = fault_of(f"naming {stream}{FINAL}", error)
+                    faults[stream] = fault_of(f"naming {final_name(stream)}", error)
             patience.check()
             if durable:
                 unsupported = sync_directory(files, number)

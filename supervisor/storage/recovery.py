@@ -13,7 +13,7 @@ import errno
 import hashlib
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..limits import Limits
@@ -23,7 +23,6 @@ from ..sansio.leftover import (
     UNVERIFIED,
     LaunchRecord,
     Site,
-    StreamLeft,
     Streams,
     live_receipt,
     lost_receipt,
@@ -36,10 +35,11 @@ from .creation import HIDDEN_LAUNCH
 from .descriptor import Descriptor
 from .directory import CAPTURES, TOOL_OUTPUTS, check_directory, close_quietly, create_private_file, sync_directory
 from .evidence import (
+    RAW_COPIES,
     STREAMS,
     DamagedReceipt,
-    Owners,
     are_one,
+    asked_owners,
     open_found,
     open_stream,
     opened_capture,
@@ -49,8 +49,9 @@ from .evidence import (
 )
 from .faults import UNSAFE, UnsafeDirectoryError, text_of
 from .files import Files, rename_noreplace
-from .owners import LOCK_UNSUPPORTED, this_process
-from .publish import FINAL, LAUNCH, LIVE, RECEIPT, RESERVED, Patience, commit_receipt
+from .owners import LOCK_UNSUPPORTED
+from .publish import LAUNCH, LIVE, RECEIPT, RESERVED, Patience, commit_receipt, final_name
+from .sizing import same_boot, sizes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,9 +59,14 @@ if TYPE_CHECKING:
     from ..sansio.receipt import Receipt
     from ..sansio.words import StreamName
     from .directory import Rooms
+    from .evidence import Owners
     from .publish import Barrier
 
-TWINS: Final = ((HIDDEN_LAUNCH, LAUNCH), *((name + LIVE, name + FINAL) for name in STREAMS), (RESERVED, RECEIPT))
+TWINS: Final = (
+    (HIDDEN_LAUNCH, LAUNCH),
+    *((name + LIVE, final_name(name)) for name in (*STREAMS, *RAW_COPIES)),
+    (RESERVED, RECEIPT),
+)
 """The names before and after each no-clobber rename; a crash can leave both on one file [D2]."""
 UNREADABLE: Final = ".receipt.unreadable"
 """What a torn receipt is renamed to, with random digits: it is nobody's evidence, and nothing is deleted [D1]."""
@@ -86,16 +92,24 @@ def site_of(conversation: Path, capture_id: str) -> Site:
 
 def find_captures(files: Files, rooms: Rooms) -> list[Found]:
     """Return all captures, sorted by id. What is removed meanwhile is left out. Raises: OSError."""
-    with rooms.captures.borrow() as captures, rooms.state.borrow() as state:
-        # Before any owner is asked: an owner has its lock before its first capture is there.
+    with rooms.captures.borrow() as captures, rooms.tool_outputs.borrow() as tool_outputs:
         names = sorted(filter(is_capture_id, files.names(captures)))
-        owners = Owners(files, state)
-        found = [look_at(files, captures, owners, site_of(rooms.path, name)) for name in names]
+        with asked_owners(files, tool_outputs) as owners:
+            found = [_look_at(files, captures, owners, site_of(rooms.path, name)) for name in names]
     return [capture for capture in found if capture is not None]
 
 
-def look_at(files: Files, captures: int, owners: Owners, site: Site) -> Found | None:
+def find_capture(files: Files, rooms: Rooms, capture_id: str) -> Found | None:
     """Return what can be said of one capture; None if there is none. Raises: OSError."""
+    with (
+        rooms.captures.borrow() as captures,
+        rooms.tool_outputs.borrow() as tool_outputs,
+        asked_owners(files, tool_outputs) as owners,
+    ):
+        return _look_at(files, captures, owners, site_of(rooms.path, capture_id))
+
+
+def _look_at(files: Files, captures: int, owners: Owners, site: Site) -> Found | None:
     try:
         with opened_capture(files, captures, site.capture_id) as capture:
             return _look_inside(files, capture, owners, site)
@@ -113,19 +127,19 @@ def _look_inside(files: Files, capture: int, owners: Owners, site: Site) -> Foun
     lives = owners.lives(None if launch is None else launch.owner)
     if receipt is None and damage is None:
         if lives:
-            return Found(site.capture_id, "live", live_receipt(site, launch, _sizes(files, capture, launch, None)))
+            return Found(site.capture_id, "live", live_receipt(site, launch, sizes_of(files, capture, launch, None)))
         # Its owner may have published it, and ended, between the two looks.
         receipt, damage = _receipt(files, capture)
     if receipt is not None:
         unfinished = lives is False and any(_is_half_done(files, capture, *names) for names in TWINS)
         return Found(site.capture_id, "published", placed(receipt, site), unfinished)
-    verified = _same_boot(launch)
+    verified = same_boot(launch)
     limitations = (
         *((OWNER_UNKNOWN,) if lives is None else ()),
         *((OTHER_VERSION,) if damage is not None and not damage.torn else ()),
         *(() if verified else (UNVERIFIED,)),
     )
-    sizes = _sizes(files, capture, launch, verified)
+    sizes = sizes_of(files, capture, launch, verified)
     untouchable = lives is not False or (damage is not None and not damage.torn)
     return Found(
         site.capture_id, "left", lost_receipt(site, launch, sizes, limitations=limitations), recoverable=not untouchable
@@ -137,41 +151,6 @@ def _receipt(files: Files, capture: int) -> tuple[Receipt | None, DamagedReceipt
         return read_receipt(files, capture), None
     except DamagedReceipt as damage:
         return None, damage
-
-
-def _same_boot(launch: LaunchRecord | None) -> bool | None:
-    """Return whether the machine has not been started anew since; then the page cache has every byte (facts 3)."""
-    then = None if launch is None else launch.owner.get("boot_id")
-    now = this_process()["boot_id"]
-    return None if then is None or now is None else then == now
-
-
-def _verified_end(size: int, verified: bool | None) -> int | None:  # noqa: FBT001 -- three values
-    return None if verified is None else size if verified else 0
-
-
-def _expected(launch: LaunchRecord | None, name: StreamName) -> bool:
-    receipt = None if launch is None else launch.receipt
-    return receipt is not None and receipt.streams.get(name) is not None
-
-
-def _sizes(files: Files, capture: int, launch: LaunchRecord | None, verified: bool | None) -> Streams:  # noqa: FBT001
-    found: Streams = {}
-    for stream in STREAMS:
-        try:
-            number, name = open_stream(files, stream, parent=capture)
-        except FileNotFoundError:
-            if _expected(launch, stream):
-                found[stream] = None
-        except UnsafeDirectoryError:
-            found[stream] = None
-        else:
-            try:
-                size = files.status(number).st_size
-            finally:
-                close_quietly(files, number)
-            found[stream] = StreamLeft(name, size, _verified_end(size, verified))
-    return found
 
 
 def recover_capture(files: Files, rooms: Rooms, barrier: Barrier, capture_id: str) -> Receipt | None:
@@ -246,7 +225,7 @@ def _publish(files: Files, barrier: Barrier, directory: Descriptor, site: Site) 
     with directory.borrow() as capture:
         launch = read_launch(files, capture)
         error = _settle_streams(files, capture)
-        verified = _same_boot(launch) if error is None else None
+        verified = same_boot(launch) if error is None else None
         directories: bool | None = None
         if error is None:
             try:
@@ -275,9 +254,9 @@ def _publish(files: Files, barrier: Barrier, directory: Descriptor, site: Site) 
 
 
 def _settle_streams(files: Files, capture: int) -> str | None:
-    """Sync each stream and give it its final name; return the first error, after which nothing of it is verified."""
+    """Sync each stream and give it its final name; return the text's first error, after which nothing is verified."""
     error: str | None = None
-    for stream in STREAMS:
+    for stream in (*STREAMS, *RAW_COPIES):
         try:
             number, name = open_stream(files, stream, parent=capture)
         except (FileNotFoundError, UnsafeDirectoryError):  # as the receipt will say
@@ -285,11 +264,12 @@ def _settle_streams(files: Files, capture: int) -> str | None:
         try:
             files.sync_file(number)
         except OSError as fault:
-            error = error or f"syncing {name}: {text_of(fault)}"
+            if stream in STREAMS:
+                error = error or f"syncing {name}: {text_of(fault)}"
         finally:
             close_quietly(files, number)
         if name == stream + LIVE:
-            rename_noreplace(files, name, stream + FINAL, parent=capture)
+            rename_noreplace(files, name, final_name(stream), parent=capture)
     return error
 
 
@@ -297,7 +277,7 @@ def _measured(files: Files, capture: int, launch: LaunchRecord | None, verified:
     """Read each stream once, in bounded memory: digest, lines, and the preview that its supervisor did not leave."""
     limits = Limits()
     previews: dict[StreamName, Preview] = {}
-    found = _sizes(files, capture, launch, verified)
+    found = sizes_of(files, capture, launch, verified)
     digests: dict[StreamName, str] = {}
     for stream, left in found.items():
         if left is None:
@@ -313,14 +293,12 @@ def _measured(files: Files, capture: int, launch: LaunchRecord | None, verified:
                 shown[name] = PreviewFacts.model_validate(text)
     measured: Streams = {}
     for stream, left in found.items():
-        measured[stream] = left and StreamLeft(
-            left.name,
-            left.size,
-            left.verified_end,
-            previews[stream].lines,
-            previews[stream].ends_with_newline,
-            digests[stream],
-            shown.get(stream),
+        measured[stream] = left and replace(
+            left,
+            lines=previews[stream].lines,
+            ends_with_newline=previews[stream].ends_with_newline,
+            sha256=digests[stream],
+            preview=shown.get(stream),
         )
     return measured
 

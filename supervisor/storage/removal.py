@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import errno
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..errors import LiveCapture
-from .allowance import RETAINED_SUFFIXES
 from .directory import check_directory, close_quietly, sync_directory
-from .evidence import Owners, read_launch
 from .files import UNSUPPORTED, Files
-from .recovery import is_still_there, lock_directory, look_at, site_of
+from .recovery import find_capture, is_still_there, lock_directory
+from .retained import RETAINED_SUFFIXES
 
 if TYPE_CHECKING:
     from .directory import Rooms
@@ -27,28 +25,14 @@ ATTEMPTS: Final = 3
 """How often a directory is emptied: a claim or recovery that was on its way may still put a file into it, once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """A capture that is not there any more."""
-
-    place: tuple[int, int]
-    """The directory of captures that it was in: device and inode."""
-    name: str
-    """Its own there."""
-    size: int
-    """Bytes of retained text that this has freed."""
-    owner: str | None
-    """The owner file's name of who wrote it, where that is known."""
-
-
-def remove_capture(files: Files, rooms: Rooms, capture_id: str) -> Removed | None:
-    """Remove a capture that nobody writes any more; None if there is none.
+def remove_capture(files: Files, rooms: Rooms, capture_id: str) -> int | None:
+    """Remove a capture that nobody writes any more; return the bytes that this has freed, None if there is none.
 
     Raises:
         LiveCapture: its owner lives, or nobody can know; nothing was removed.
         OSError: it may be half removed, and is not listed then.
     """
-    with rooms.captures.borrow() as captures, rooms.state.borrow() as state:
+    with rooms.captures.borrow() as captures:
         try:
             number = files.open_directory(capture_id, parent=captures)
         except FileNotFoundError:
@@ -58,36 +42,27 @@ def remove_capture(files: Files, rooms: Rooms, capture_id: str) -> Removed | Non
             lock_directory(files, number)  # a recovery under way is finished first
             if not is_still_there(files, number, capture_id, parent=captures):
                 return None
-            check_removable(files, captures, Owners(files, state), rooms, capture_id)
-            launch = read_launch(files, number)
+            check_removable(files, rooms, capture_id)
             _set_aside(files, capture_id, parent=captures)
             sync_directory(files, captures)
         finally:
             close_quietly(files, number)
-        owner = None if launch is None else launch.owner.get("name")
-        size = _clear(files, ASIDE + capture_id, parent=captures)
-        return Removed(_place(files, captures), capture_id, size, owner if isinstance(owner, str) else None)
+        return _clear(files, ASIDE + capture_id, parent=captures)
 
 
-def check_removable(files: Files, captures: int, owners: Owners, rooms: Rooms, capture_id: str) -> bool:
+def check_removable(files: Files, rooms: Rooms, capture_id: str) -> bool:
     """Return whether there is a capture of that id. Raises: LiveCapture, OSError."""
-    found = look_at(files, captures, owners, site_of(rooms.path, capture_id))
+    found = find_capture(files, rooms, capture_id)
     if found is not None and (found.state == "live" or (found.state == "left" and not found.recoverable)):
         raise LiveCapture(f"the capture {capture_id} is live, or nobody can know that it is not", capture_id=capture_id)
     return found is not None
 
 
-def sweep(files: Files, rooms: Rooms) -> list[Removed]:
-    """Finish removals that were interrupted. Raises: OSError."""
+def sweep(files: Files, rooms: Rooms) -> int:
+    """Finish removals that were interrupted; return the bytes that this has freed. Raises: OSError."""
     with rooms.captures.borrow() as captures:
-        place = _place(files, captures)
         names = [name for name in files.names(captures) if name.startswith(ASIDE)]
-        return [Removed(place, name, _clear(files, name, parent=captures), None) for name in names]
-
-
-def _place(files: Files, captures: int) -> tuple[int, int]:
-    status = files.status(captures)
-    return status.st_dev, status.st_ino
+        return sum(_clear(files, name, parent=captures) for name in names)
 
 
 def _set_aside(files: Files, capture_id: str, *, parent: int) -> None:

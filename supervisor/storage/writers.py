@@ -40,6 +40,17 @@ JOIN_SECONDS: Final = 1.0
 
 THREAD_NAME: Final = "spoolvisor-writer"
 _numbers: Final = itertools.count(1)
+_in_flight: Final[set[_Call]] = set()
+"""The calls of all writers whose results their loops have not been told of. Adding and removing is atomic."""
+
+
+def threads_at_work() -> frozenset[int | None]:
+    """Return the idents of the threads that make a call now, None among them if one is queued.
+
+    For a clock that is moved by hand: while the machine is at work, no time should pass. When nothing is returned, each
+    loop that waited for a call has been told, though it may not have looked yet.
+    """
+    return frozenset(None if call.thread is None else call.thread.ident for call in tuple(_in_flight))
 
 
 class _Call:
@@ -109,6 +120,7 @@ class Writers(Executor):
                     return future
                 self._backlog += 1
             self._calls[future] = call
+            _in_flight.add(call)
         self._queue.put(call)
         return future
 
@@ -215,6 +227,7 @@ class Writers(Executor):
                 call.run(partial(self._settle, call))
             else:
                 self._settle(call)
+            _in_flight.discard(call)
             del call  # an idle thread keeps no result and no argument alive
             with self._lock:
                 if thread in self._written_off:

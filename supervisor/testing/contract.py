@@ -53,6 +53,21 @@ CHECKS: Final[Mapping[str, Check]] = {
 }
 """By name, in the order in which `check_child` runs them: one test each, for whoever wants it."""
 
+REPLAYED: Final = tuple(
+    check.__name__
+    for check in (
+        checks.a_held_pipe_costs_one_drain_window,
+        checks.output_before_the_exit_is_complete,
+        checks.stdout_and_stderr_are_apart,
+        checks.merged_streams_share_one_pipe,
+        checks.code_and_signal_are_told_as_they_are,
+        checks.it_settles_once_in_every_order_of_ends,
+    )
+)
+"""The checks that a replayed history can meet: those whose script is output and ends alone, known before the start. In
+the others a step of the child answers the supervisor (its stdin, a signal, a state that was seen first), and what has
+been recorded answers nobody."""
+
 
 async def check_child(make: Make, names: tuple[str, ...] = tuple(CHECKS), *, patience: float = PATIENCE) -> None:
     """Return if children made by `make` keep the contract, as seen through a `Supervisor`.

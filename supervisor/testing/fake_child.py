@@ -12,29 +12,32 @@ import itertools
 import os
 import signal as signals
 import warnings
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Final, Self
 
+from ..clock import SystemClock
 from ..errors import SpawnError
 from ..process.faults import spawn_error
 from ..process.start import close_all, open_ends
 from ..sansio.exits import Exited, Signalled
 from .pipes import ReadEnd, WriteEnd
+from .reactions import HARMLESS, Default, Delay, ExitWith, Ignore, check_reaction, ignore, status_of
 from .scripted import ScriptedTransport
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ..clock import Clock, Handle
     from ..process import Child, Launch
     from ..sansio.words import StreamName
+    from .history import History
+    from .reactions import Reaction
+
+    Script = Callable[["FakeChild"], Awaitable[None]]
 
 FIRST_FAKE_PID: Final = 1 << 30
 """No process can have it: a futex keeps its owner's thread id in 30 bits (FUTEX_TID_MASK in linux/futex.h), so Linux
 stays below, as its PID_MAX_LIMIT of 2^22 does; macOS stops at 99,999. A signal sent there by mistake reaches nobody."""
-HIGHEST_CODE: Final = 255
-HARMLESS: Final = frozenset(
-    {signals.SIGCHLD, signals.SIGCONT, signals.SIGURG, signals.SIGWINCH}
-    | {signals.SIGSTOP, signals.SIGTSTP, signals.SIGTTIN, signals.SIGTTOU}
-)
-"""Signals that by default do not end a process (signal(7)). A stop stops nothing here: the script goes on anyway."""
 
 _pids = itertools.count(FIRST_FAKE_PID, 2)
 
@@ -43,11 +46,16 @@ class FakeChild:
     """One process, played by a test. Give `spawn` to a `Supervisor`; use it from that supervisor's loop.
 
     `exit` and `close` may come before the start and then happen at it; `feed` and `read_stdin` wait for it. A signal
-    that would end a process ends it, with that signal, unless `ignore` was told otherwise.
+    that would end a process ends it, with that signal, unless `on_signal` or `ignore` was told otherwise.
 
     What the supervisor does to it is a `BrokenPipeError` of the script's next step, which a script may expect; what no
     process can do (write after its exit, exit twice) is a `RuntimeError`. Every descriptor is closed when the
     supervisor releases the child; one that was never released closes them when it is collected, with a ResourceWarning.
+
+    Args:
+        script: What it does by itself from its start on, given the child; ended with it. Without one the test does all.
+            If it raises, the child ends by SIGABRT, and the loop's exception handler is told.
+        clock: What `delay` goes by; None: the machine's.
 
     Attributes:
         pid: its process id, which no real process can have; that of its descendant (`hold_pipes`) is one higher.
@@ -55,7 +63,7 @@ class FakeChild:
         signals: the numbers of the signals that it took, those to its group included, in order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, script: Script | None = None, *, clock: Clock | None = None) -> None:
         self.pid: Final = next(_pids)
         self.launched: Launch | None = None
         self.signals: Final[list[int]] = []
@@ -65,11 +73,25 @@ class FakeChild:
         self._stdin: ReadEnd | None = None
         self._outputs: dict[StreamName, WriteEnd] = {}
         self._closed: set[StreamName] = set()
-        self._ignored: set[int] = set()
+        self._reactions: dict[int, Reaction] = {}
+        self._clock: Final = clock or SystemClock()
+        self._delayed: list[Handle] = []
+        self._script: Final = script
+        self._playing: asyncio.Task[None] | None = None
         self._status: Exited | Signalled | None = None
         self._descendant = False
         self._released = False
         self._signal_taken = asyncio.Event()
+
+    @classmethod
+    def replay(cls, history: History, *, clock: Clock | None = None) -> Self:
+        """Return a child that does once more what was recorded, in that order; it reads all of its stdin.
+
+        Args:
+            history: From `record` or `History.parse`.
+            clock: Keep to the recorded times on this clock; None: write as fast as the supervisor reads.
+        """
+        return cls(lambda child: history.play(child, clock), clock=clock)
 
     # The start
 
@@ -131,6 +153,8 @@ class FakeChild:
             self._close_output(stream)
         if self._status is not None:
             self._leave(self._transport, self._status)
+        if self._script is not None:
+            self._playing = loop.create_task(self._play(self._script))
         return self._transport
 
     # What it does
@@ -169,7 +193,7 @@ class FakeChild:
 
         Raises: ValueError for a code and a signal, or one that cannot be; RuntimeError if it has ended already.
         """
-        status = _status(code, signal)
+        status = status_of(code, signal)
         if self._status is not None:
             raise RuntimeError(f"the fake child has ended already: {self._status}")
         if hold_pipes and self._all_closed():
@@ -184,7 +208,16 @@ class FakeChild:
 
         With SIGKILL among them it is a process that cannot be killed, such as one in state D.
         """
-        self._ignored.update(numbers)
+        for number in numbers:
+            self.on_signal(number, ignore())
+
+    def on_signal(self, number: int, reaction: Reaction) -> None:
+        """React like that to each signal of this number from now on: `ignore()`, `exit_with()`, `delay()`.
+
+        Raises: ValueError for what no process can do: end otherwise on a KILL.
+        """
+        check_reaction(number, reaction)
+        self._reactions[int(number)] = reaction
 
     # What is done to it
 
@@ -220,26 +253,56 @@ class FakeChild:
 
     def take_signal(self, number: int, *, group: bool) -> None:
         """Take a signal that was sent to it alone or to its group. Called by the transport."""
-        leads = self._status is None
-        if not (leads or (group and self._descendant)):
+        if not (self._status is None or (group and self._descendant)):
             return
         number = int(number)  # not a `signal.Signals`: a receipt has plain numbers
         self.signals.append(number)
         self._signal_taken.set()
-        if number in self._ignored | HARMLESS:
-            return
-        self._descendant = False
-        self._close_ends(BrokenPipeError(f"the fake child was ended by signal {number}"))
-        if leads and self._transport is not None:
-            self._status = Signalled(number)
-            self._transport.watch.end(self._status)
+        self._react(number, self._reactions.get(number, Default()))
 
     def released(self) -> None:
         """Give everything back. Called by the transport, when it is released itself."""
         self._released = True
+        for handle in self._delayed:
+            handle.cancel()
+        if self._playing is not None:
+            self._playing.cancel()
         self._close_ends(BrokenPipeError("the supervisor has released the fake child"))
 
     # Inside
+
+    def _react(self, number: int, reaction: Reaction) -> None:
+        match reaction:
+            case Ignore():
+                return
+            case Delay(seconds, then):
+                when = self._clock.now() + seconds
+                self._delayed.append(self._clock.call_at(when, lambda: self._react(number, then)))
+            case ExitWith(status):
+                self._end(status, f"the fake child has ended on signal {number}")
+            case Default():
+                if number in HARMLESS:
+                    return
+                self._end(Signalled(number), f"the fake child was ended by signal {number}")
+
+    def _end(self, status: Exited | Signalled, why: str) -> None:
+        """End whoever lives of its group; the leader's end is told if it was alive."""
+        self._descendant = False
+        self._close_ends(BrokenPipeError(why))
+        if self._status is None and self._transport is not None:
+            self._status = status
+            self._transport.watch.end(status)
+
+    async def _play(self, script: Script) -> None:
+        with suppress(BrokenPipeError):  # the supervisor has ended the child in the middle of it
+            try:
+                await script(self)
+            except BrokenPipeError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a test's own code: the job must end, and the test hear of it
+                message = "the script of a fake child failed; the child ends by SIGABRT"
+                asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
+                self._end(Signalled(signals.SIGABRT), message)
 
     def _leave(self, transport: ScriptedTransport, status: Exited | Signalled) -> None:
         if not self._descendant:
@@ -270,15 +333,3 @@ class FakeChild:
                 os.close(pipe.get_extra_info("pipe"))
         self._close_ends(RuntimeError("the fake child was collected"))
         warnings.warn(f"{self!r} was started and never released", ResourceWarning, stacklevel=1, source=self)
-
-
-def _status(code: int | None, signal: int | None) -> Exited | Signalled:
-    if signal is not None:
-        if code is not None:
-            raise ValueError("a process ends with a code or by a signal, not both")
-        if signals.Signals(signal) in HARMLESS:
-            raise ValueError(f"signal {int(signal)} does not end a process")
-        return Signalled(int(signal))
-    if not 0 <= (code or 0) <= HIGHEST_CODE:
-        raise ValueError("an exit code is 0 to 255")
-    return Exited(code or 0)

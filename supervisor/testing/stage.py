@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..process import Child, Launch
     from ..sansio.receipt import ProcessFacts, Receipt
     from ..sansio.words import StreamName
+    from .history import History
 
 LOOK_AGAIN: Final = 0.001
 """Seconds between two looks at a snapshot, for whose change nobody sets an event."""
@@ -122,6 +123,25 @@ class ScriptedFake:
     async def read_stdin(self, count: int | None = None) -> bytes:
         """See `FakeChild.read_stdin`."""
         return await self.fake.read_stdin(count)
+
+
+class ScriptedReplay(ScriptedFake):
+    """A `ScriptedChild` that is a replayed history, for the checks in `REPLAYED`.
+
+    It goes its own way: the steps of the script are those of the recording, so each returns at once.
+    """
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history.child())
+
+    async def feed(self, data: bytes, stream: StreamName = "stdout") -> None:
+        """Do nothing: it was recorded."""
+
+    async def close(self, stream: StreamName) -> None:
+        """Do nothing: it was recorded."""
+
+    async def exit(self, code: int | None = None, *, signal: int | None = None, hold_pipes: bool = False) -> None:
+        """Do nothing: it was recorded."""
 
 
 @dataclass

@@ -8,18 +8,22 @@ import subprocess
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from supervisor import Receipt
-from supervisor.storage import Files, LocalStorage
+from supervisor.storage import Files, LocalStorage, look_at_allowance, visiting
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from supervisor import Job
+    from supervisor import Job, Page
+
+    PageWithText = Callable[[Job], Awaitable[Page]]
+    Until = Callable[[Callable[[], object]], Awaitable[None]]
 
 PROGRAMS: Final = Path(__file__).parents[1] / "programs"
 PATIENCE: Final = 30.0
@@ -31,6 +35,14 @@ class Conversation:
     """A conversation's directory, looked at from outside the supervisor."""
 
     path: Path
+
+    async def used(self) -> int:
+        """Return what counts against its allowance, nothing of which is reserved any more."""
+        async with visiting(Files(), self.path) as visit:
+            assert visit is not None
+            seen = await visit.run("counting", partial(look_at_allowance, visit.files, visit.rooms))
+        assert seen.reserved == 0
+        return seen.used
 
     def captures(self) -> list[Path]:
         """Return the directories of its captures, oldest first."""
@@ -108,7 +120,7 @@ def loop_module(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def until() -> Callable[[Callable[[], object]], Awaitable[None]]:
+def until() -> Until:
     """Return a function that waits for something that only another process or thread can make true."""
 
     async def wait(true: Callable[[], object]) -> None:
@@ -128,6 +140,17 @@ def first_text() -> Callable[[Job], Awaitable[str]]:
             async for shown in pieces:
                 return shown.text.decode()
         raise AssertionError("the child said nothing")
+
+    return first
+
+
+@pytest.fixture
+def page_with_text() -> PageWithText:
+    """Return a function that returns a job's first page that has text."""
+
+    async def first(job: Job) -> Page:
+        async with asyncio.timeout(PATIENCE), aclosing(job.follow()) as pages:
+            return await anext(pages)
 
     return first
 

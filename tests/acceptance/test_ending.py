@@ -205,6 +205,41 @@ async def test_a_signal_goes_to_the_leader_alone_and_is_no_cancellation(
     assert (receipt.process.state, receipt.process.code) == ("exited", 6)
 
 
+async def test_a_real_time_signal_is_a_signal(conversation: Conversation, first_text: Callable[..., Any]) -> None:
+    """`signal.Signals` names two of them only; the rest are as good."""
+    trap = f"trap 'exit 6' {signal.SIGRTMIN + 1}; echo ready; while :; do sleep 0.05; done"
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(["bash", "-c", trap], window_bytes=1024)
+        await first_text(job)
+        await job.send_signal(signal.SIGRTMIN + 1)
+        receipt = await job.wait()
+    assert receipt.process is not None
+    assert (receipt.process.state, receipt.process.code) == ("exited", 6)
+
+
+async def test_a_reason_that_does_not_exist_is_refused_at_once(conversation: Conversation) -> None:
+    """The words are closed (A3): a slip of the caller must not cost the job its receipt."""
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(SLEEPER)
+        for reason in ("user", "status-lost", None):
+            with pytest.raises(ValueError, match="supervisor-shutdown"):
+                await job.terminate(reason)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        assert not job.done
+        receipt = await job.terminate()
+    assert receipt.process is not None
+    assert (receipt.process.state, receipt.process.reason) == ("cancelled", "caller")
+
+
+async def test_a_snapshot_is_no_larger_than_a_receipt_may_be(conversation: Conversation) -> None:
+    """A command of 200 KiB is clipped while the job runs, too, and the snapshot says so (A6)."""
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start([*SLEEPER, *(["argument"] * 20_000)])
+        snapshot = job.receipt
+        assert len(snapshot.to_json()) <= 64 * 1024
+        assert "command-clipped" in snapshot.limitations
+        assert snapshot.capture.state == "pending"
+
+
 async def test_leaving_the_block_ends_live_jobs(conversation: Conversation, first_text: Callable[..., Any]) -> None:
     """Each has a published receipt that says so (F4, F10)."""
     async with Supervisor(conversation.path) as supervisor:

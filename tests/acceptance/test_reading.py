@@ -13,9 +13,9 @@ import pytest
 from supervisor import PIPE, Cursor, CursorError, Job, Limits, Page, Supervisor, following
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
-    from conftest import Conversation
+    from conftest import Conversation, PageWithText, Until
 
 pytestmark = pytest.mark.asyncio
 
@@ -37,21 +37,9 @@ async def text_of(pages: AsyncIterator[Page]) -> str:
     return "".join(parts)
 
 
-async def until(holds: Callable[[], object]) -> None:
-    """Return once something holds."""
-    while True:
-        if holds():
-            return
-        await asyncio.sleep(0)
-
-
-async def page_with_text(job: Job) -> Page:
-    """Return the first page that has text."""
-    async with asyncio.timeout(PATIENCE), aclosing(job.follow()) as pages:
-        return await anext(pages)
-
-
-async def test_ten_followers_read_the_text_of_the_file(conversation: Conversation) -> None:
+async def test_ten_followers_read_the_text_of_the_file(
+    conversation: Conversation, page_with_text: PageWithText
+) -> None:
     """To the byte, from any moment, in pages of any size; a slow one holds up nobody (E1)."""
 
     async def digest(job: Job, max_bytes: int, *, slow: bool = False) -> str:
@@ -75,6 +63,25 @@ async def test_ten_followers_read_the_text_of_the_file(conversation: Conversatio
     assert set(digests) == {stdout.sha256} == {hashlib.sha256(conversation.text(receipt)).hexdigest()}
 
 
+@pytest.mark.parametrize("kept", [2000, 1500])
+async def test_a_full_page_that_was_read_early_is_no_end_later(
+    conversation: Conversation, kept: int, page_with_text: PageWithText
+) -> None:
+    """The same range read again after the text grew to its end, or to a limit, is a page with more behind it (E3)."""
+    limits = Limits(conversation_bytes=kept)
+    async with Supervisor(conversation.path, limits=limits) as supervisor, asyncio.timeout(PATIENCE):
+        job = await supervisor.start("printf %01000d; read _; printf %01000d; read _", shell=True, stdin=PIPE)
+        await page_with_text(job)
+        early = await job.read(max_bytes=1000)
+        await job.write(b"\n")
+        if kept == 2000:
+            await job.write_eof()
+            await job.wait()
+        assert len(await text_of(job.follow())) == kept  # it ends at the limit, though the child goes on
+        late = await job.read(max_bytes=1000)
+        assert (len(early.text), late.text, late.eof) == (1000, early.text, False)
+
+
 async def test_begin_and_end_of_a_large_output_are_read_by_cursor(conversation: Conversation) -> None:
     """Both ends are there, and any range between (B2, E3)."""
     async with Supervisor(conversation.path) as supervisor:
@@ -91,7 +98,7 @@ async def test_begin_and_end_of_a_large_output_are_read_by_cursor(conversation: 
         assert (await job.read(cursor=end.cursor)).text == ""
 
 
-async def test_a_read_never_waits_for_the_child(conversation: Conversation) -> None:
+async def test_a_read_never_waits_for_the_child(conversation: Conversation, page_with_text: PageWithText) -> None:
     """Nothing yet is an empty page that is not the end; the text comes from the cursor where one left off (E2)."""
     async with Supervisor(conversation.path) as supervisor, asyncio.timeout(PATIENCE):
         job = await supervisor.start(["cat"], stdin=PIPE)
@@ -144,7 +151,7 @@ async def test_following_ends_where_retention_ended(conversation: Conversation) 
 
 
 async def test_a_commit_wakes_a_follower_and_nothing_else_does(
-    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """Looks are as many as commits, and a waiting follower has no timer: its latency is nobody's interval (E1)."""
     looks = 0
@@ -174,7 +181,7 @@ async def test_a_commit_wakes_a_follower_and_nothing_else_does(
 
 
 async def test_a_commit_between_a_look_and_its_wait_is_not_missed(
-    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch, page_with_text: PageWithText
 ) -> None:
     """The count is taken before the look: what was committed after it is not waited for (E1)."""
     real, committed = following.read_piece, threading.Event()
@@ -200,7 +207,9 @@ async def test_a_commit_between_a_look_and_its_wait_is_not_missed(
         await job.wait()
 
 
-async def test_a_cancelled_follower_leaves_the_others_and_nothing_behind(conversation: Conversation) -> None:
+async def test_a_cancelled_follower_leaves_the_others_and_nothing_behind(
+    conversation: Conversation, until: Until, page_with_text: PageWithText
+) -> None:
     """While it waits and while it reads; fixtures look for tasks, threads and descriptors (E1, F5)."""
     async with Supervisor(conversation.path) as supervisor, asyncio.timeout(PATIENCE):
         job = await supervisor.start(["cat"], stdin=PIPE)
@@ -218,7 +227,7 @@ async def test_a_cancelled_follower_leaves_the_others_and_nothing_behind(convers
         assert progress._next is None
 
 
-async def test_a_small_run_is_read_from_its_receipt(conversation: Conversation) -> None:
+async def test_a_small_run_is_read_from_its_receipt(conversation: Conversation, until: Until) -> None:
     """It has no file, and a follower that came before its end gets the text all the same (A7)."""
     async with Supervisor(conversation.path) as supervisor, asyncio.timeout(PATIENCE):
         running = asyncio.ensure_future(supervisor.run(["cat"], stdin=b"sm\xc3\xa4ll\n"))
@@ -232,7 +241,7 @@ async def test_a_small_run_is_read_from_its_receipt(conversation: Conversation) 
         assert (await job.read("stderr")).eof
 
 
-async def test_a_large_run_is_followed_from_its_start(conversation: Conversation) -> None:
+async def test_a_large_run_is_followed_from_its_start(conversation: Conversation, until: Until) -> None:
     """Its file comes when it is worth one, and has everything from byte 0 (A7)."""
     async with Supervisor(conversation.path) as supervisor, asyncio.timeout(PATIENCE):
         running = asyncio.ensure_future(supervisor.run(["seq", str(LINES)]))
@@ -260,7 +269,7 @@ async def test_what_is_not_kept_is_an_end_with_its_state(conversation: Conversat
                 assert [(page.text, page.state, page.reason, page.eof) for page in pages] == [("", state, reason, True)]
 
 
-async def test_a_receipt_reads_all_of_its_text(conversation: Conversation) -> None:
+async def test_a_receipt_reads_all_of_its_text(conversation: Conversation, until: Until) -> None:
     """After the supervisor is gone too; a snapshot of a live job reads what it counted (E6)."""
     async with Supervisor(conversation.path) as supervisor, asyncio.timeout(PATIENCE):
         job = await supervisor.start(f"seq {LINES}; echo oops >&2; exec cat", shell=True, stdin=PIPE)

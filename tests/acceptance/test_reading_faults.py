@@ -6,18 +6,17 @@ import asyncio
 import os
 import shutil
 import threading
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from supervisor import PIPE, Cursor, Job, Limits, Page, StorageError, Supervisor, following
+from supervisor import PIPE, Cursor, Job, Limits, StorageError, Supervisor, following
 from supervisor.storage import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from conftest import Conversation
+    from conftest import Conversation, PageWithText, Until
 
     from supervisor.storage import LocalStorage
 
@@ -27,26 +26,14 @@ PATIENCE: Final = 60.0
 LINES: Final = 600_000
 
 
-async def until(holds: Callable[[], object]) -> None:
-    """Return once something holds."""
-    while True:
-        if holds():
-            return
-        await asyncio.sleep(0)
-
-
-async def page_with_text(job: Job) -> Page:
-    """Return the first page that has text."""
-    async with asyncio.timeout(PATIENCE), aclosing(job.follow()) as pages:
-        return await anext(pages)
-
-
 async def text_of(job: Job) -> str:
     """Follow to the end."""
     return "".join([page.text async for page in job.follow()])
 
 
-async def test_a_directory_that_vanishes_is_an_error_of_the_reader_alone(conversation: Conversation) -> None:
+async def test_a_directory_that_vanishes_is_an_error_of_the_reader_alone(
+    conversation: Conversation, page_with_text: PageWithText
+) -> None:
     """The job ends as it would have; who reads is told that there is nothing left to read (D1)."""
     async with Supervisor(conversation.path) as supervisor, asyncio.timeout(PATIENCE):
         job = await supervisor.start(["cat"], stdin=PIPE)
@@ -63,7 +50,9 @@ async def test_a_directory_that_vanishes_is_an_error_of_the_reader_alone(convers
 
 
 @pytest.mark.realtime
-async def test_a_stuck_read_holds_up_nobody_else(conversation: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stuck_read_holds_up_nobody_else(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch, page_with_text: PageWithText
+) -> None:
     """It ends by its deadline as `writer-stuck`; spools have threads of their own (D8, E1)."""
     free = threading.Event()
 
@@ -90,7 +79,7 @@ async def test_a_stuck_read_holds_up_nobody_else(conversation: Conversation, mon
 
 @pytest.mark.realtime
 async def test_a_write_that_comes_back_late_is_waited_for(
-    conversation: Conversation, disk: Callable[..., LocalStorage]
+    conversation: Conversation, disk: Callable[..., LocalStorage], until: Until
 ) -> None:
     """Persistence was given up, but what the kernel then took is committed text: the end is not before it (B4, E3)."""
     free = threading.Event()

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
+import traceback
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
 import supervisor
+from supervisor import cli
+from supervisor.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +28,9 @@ if TYPE_CHECKING:
     Program = Callable[..., tuple[str, ...]]
 
 PROGRAMS: Final = Path(__file__).parents[1] / "programs"
+for module in pkgutil.iter_modules(cli.__path__):
+    importlib.import_module(f"{cli.__name__}.{module.name}")  # once here, not in each fork
+
 PATIENCE: Final = 60.0
 """Seconds after which a test gives up; nothing waits for it to pass."""
 
@@ -89,8 +100,46 @@ class CommandLine:
         return Done(process.returncode, (out or b"").decode(), (err or b"").decode())
 
     def __call__(self, *arguments: str, **options: Any) -> Done:  # noqa: ANN401 - Popen's
-        """Run the command line to its end."""
-        return self.finish(self.start(*arguments, **options))
+        """Run the command line to its end: in a fork of this process, which has imported it, or by Popen's options."""
+        return self.finish(self.start(*arguments, **options)) if options else self.fork(*arguments)
+
+    def fork(self, *arguments: str) -> Done:
+        """Run the command line to its end, as `start` would, without another interpreter's start."""
+        out, err = os.pipe(), os.pipe()
+        child = os.fork()
+        if child == 0:
+            self._become(arguments, out[1], err[1])
+        os.close(out[1])
+        os.close(err[1])
+        with os.fdopen(out[0]) as stdout, os.fdopen(err[0]) as stderr, ThreadPoolExecutor(1) as reader:
+            errors = reader.submit(stderr.read)
+            done = stdout.read(), errors.result(timeout=PATIENCE)
+        _, status = os.waitpid(child, 0)
+        return Done(os.waitstatus_to_exitcode(status), *done)
+
+    def _become(self, arguments: tuple[str, ...], out: int, err: int) -> NoReturn:
+        code = 70  # EX_SOFTWARE
+        try:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(out, 1)
+            os.dup2(err, 2)
+            os.closerange(3, 1 << 16)
+            sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
+            os.chdir(self.place)
+            variables = self.environment()
+            os.environ.clear()
+            os.environ.update(variables)
+            warnings.simplefilter("error")
+            main(arguments)
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        except BaseException:  # noqa: BLE001 - as an interpreter ends
+            traceback.print_exc()
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(code)
 
     def captures(self, directory: Path | None = None) -> list[Path]:
         """Return the capture directories of a conversation, oldest first."""

@@ -43,7 +43,7 @@ def test_each_capture_has_a_line_with_the_newest_last(spoolvisor: CommandLine) -
     spoolvisor("run", "-q", "--", "sh", "-c", "kill -9 $$")
     done = spoolvisor("list")
     head, first, last = done.out.splitlines()
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.errors) == (0, ["spoolvisor: 3.8KiB used, 0B reserved, 128MiB left of 128MiB"])
     assert head.split() == ["ID", "STARTED", "PROCESS", "CODE", "CAPTURE", "STDOUT", "STDERR", "LABEL"]
     assert re.fullmatch(r"\w+Z?-?\w*  (\d\d:?){3} +exited +3  complete +3\.8KiB +2B  the first", first)
     assert re.search(r"exited +SIGKILL  complete +0B +0B  sh -c 'kill -9 \$\$'$", last)
@@ -71,6 +71,20 @@ def test_a_running_command_is_listed_with_what_is_committed(spoolvisor: CommandL
     process.send_signal(signal.SIGINT)
     assert spoolvisor.finish(process).code == 130
     assert re.search(r"running +-  pending +(6B|0B) +0B  sh -c", line)
+
+
+def test_the_allowance_is_told_on_stderr_with_what_running_commands_have_reserved(spoolvisor: CommandLine) -> None:
+    """By the limit that was in force last; a program that reads receipts is not told."""
+    limit = ("--conversation-bytes", "256KiB")
+    process = spoolvisor.start("run", *limit, "--", "sh", "-c", "printf 0123456789; printf . >&2; exec sleep 1000")
+    assert process.stderr.read(1) == b"."
+    while "11B used" not in (said := spoolvisor("list").err):  # shown is not yet committed
+        assert process.poll() is None
+    assert said == "spoolvisor: 11B used, 64KiB reserved, 192KiB left of 256KiB\n"
+    process.send_signal(signal.SIGINT)
+    assert spoolvisor.finish(process).code == 130
+    assert spoolvisor("list").errors == ["spoolvisor: 11B used, 0B reserved, 256KiB left of 256KiB"]
+    assert spoolvisor("list", "--json").err == ""
 
 
 @pytest.mark.parametrize("made", [False, True])
@@ -112,7 +126,7 @@ def test_a_full_disk_under_stdout_is_a_fault(spoolvisor: CommandLine) -> None:
     gone.wait()
     done = spoolvisor("list", stdout=gone.stdin)
     gone.stdin.close()
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, len(done.errors)) == (0, 1)
 
 
 def test_ids_are_as_long_as_it_takes_to_tell_them_apart() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +45,15 @@ def test_a_mistake_is_told_in_one_line(spoolvisor: CommandLine, arguments: tuple
     assert line.startswith("spoolvisor: ")
     assert said in line
     assert list(spoolvisor.place.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("run", "--help")], ids=" ".join)
+def test_help_that_cannot_be_written_is_told_in_one_line(spoolvisor: CommandLine, arguments: tuple[str, ...]) -> None:
+    """A full disk under `--help > file` is no defect of ours to be traced, and no success."""
+    with Path("/dev/full").open("wb") as full:
+        done = spoolvisor(*arguments, stdout=full)
+    assert done.code == 125
+    assert done.errors == ["spoolvisor: stdout takes no more: No space left on device"]
 
 
 def test_a_secret_that_is_not_set_is_a_mistake(spoolvisor: CommandLine) -> None:

@@ -144,6 +144,6 @@ def test_a_stuck_reader_and_a_signal_do_not_rewrite_a_limit(spoolvisor: CommandL
 
 def settled(spoolvisor: CommandLine) -> None:
     """Return when the only capture's receipt is published and the supervisor has closed: its owner's lock is gone."""
-    receipt, owners = "tool-outputs/captures/*/receipt.json", "tool-outputs/.supervisor/*"
+    receipt, owners = "tool-outputs/captures/*/receipt.json", "tool-outputs/.supervisor/*.owner"
     while not list(spoolvisor.kept.glob(receipt)) or list(spoolvisor.kept.glob(owners)):
         os.sched_yield()

@@ -126,6 +126,10 @@ class HandLoop:
         """Note it."""
         self.ready[descriptor] = callback
 
+    def is_closed(self) -> bool:
+        """Return False: a test stops making turns instead."""
+        return False
+
     def remove_reader(self, descriptor: int) -> None:
         """Forget it."""
         del self.ready[descriptor]

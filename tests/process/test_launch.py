@@ -30,6 +30,22 @@ def test_impossible_launches_are_refused_without_quoting_them(options: dict[str,
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"argv": (b"s3cret",)}, "argument 0 must be a string"),
+        ({"argv": ("echo",), "cwd": b"s3cret"}, "directory must be a string"),
+        ({"argv": ("echo",), "env": {"A": None}}, "variable A must be a string"),
+        ({"argv": ("echo",), "env": {b"s3cret": "1"}}, "name must be a string"),
+    ],
+)
+def test_what_is_no_text_is_refused_in_words(options: dict[str, Any], words: str) -> None:
+    """`bytes` for a path or None for a value is a slip that the message must explain, without quoting it."""
+    with pytest.raises(TypeError, match=words) as caught:
+        Launch(**options)
+    assert "s3cret" not in str(caught.value)
+
+
 def test_undecodable_bytes_pass_as_the_system_escapes_them() -> None:
     """A file name that is no UTF-8 arrives as a surrogate escape, and goes back to the same bytes."""
     assert Launch(("cat", "\udcff")).argv[1] == "\udcff"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest_asyncio
 
+from supervisor.clock import SystemClock
 from supervisor.pump import Pump
 from supervisor.sansio.needles import NeedleSet
 from supervisor.sansio.preview import Preview
@@ -17,6 +18,8 @@ from supervisor.sinks import Kept
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
+
+    from supervisor.clock import Clock
 
 PATIENCE: Final = 30.0
 """Seconds after which a test gives up; nothing waits for it to pass."""
@@ -153,7 +156,7 @@ class Valve:
 class Bench:
     """A pump with all that it touches."""
 
-    def __init__(self, *, stall_timeout: float = 5.0) -> None:
+    def __init__(self, *, stall_timeout: float = 5.0, waits: Clock | None = None) -> None:
         self.high_mark = HIGH
         self.clock, self.disk, self.tap, self.valve = VirtualClock(), Disk(), Tap(), Valve()
         self.stream = Stream("stdout", Sanitizer(NeedleSet.build({"TOKEN": SECRET})), Preview(8000, 16384))
@@ -161,7 +164,7 @@ class Bench:
         self.pump = Pump(
             self.stream,
             self.disk,
-            clock=self.clock,
+            clock=waits or self.clock,
             stall_timeout=stall_timeout,
             high_mark=lambda: self.high_mark,
             on_hold=lambda: self.holds.append(True),
@@ -219,6 +222,6 @@ async def idle_bench() -> Bench:
 @pytest_asyncio.fixture
 async def hasty_bench() -> Bench:
     """A bench with a started pump whose patience with a write passes in real time."""
-    made = Bench(stall_timeout=0.005)
+    made = Bench(stall_timeout=0.005, waits=SystemClock())
     made.pump.start()
     return made

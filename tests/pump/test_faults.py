@@ -113,9 +113,10 @@ async def test_a_stuck_disk_does_not_keep_a_job_with_a_backlog_from_ending(hasty
 
 
 @pytest.mark.realtime
-async def test_a_slow_disk_with_a_backlog_loses_nothing(bench: Bench) -> None:
+async def test_a_slow_disk_with_a_backlog_loses_nothing(hasty_bench: Bench) -> None:
     """Each write has the whole deadline: together they may take longer (B4)."""
-    bench.pump._stall_timeout = 0.5  # type: ignore[misc] -- between the two fixtures' patience
+    bench = hasty_bench
+    bench.pump._stall_timeout = 0.5  # type: ignore[misc] -- longer than one write takes, shorter than all
     bench.disk.delay = 0.1
     bench.high_mark = 100 * BATCH_BYTES
     bench.feed(*[b"x" * SLICE_BYTES] * 24)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,15 @@ from hypothesis import strategies as st
 
 from supervisor.sansio.decoder import Decoder
 
+if TYPE_CHECKING:
+    from supervisor.sansio.decoder import Encoding
+
+UNITS = st.lists(
+    st.sampled_from(["a", "é", "密", "😀", "\ufffd", "\0", "\r\n"]).map(lambda text: text.encode("utf-16-le"))
+    | st.sampled_from([b"\x3d\xd8", b"\x00\xdc", b"\xff\xfe", b"\xfe\xff", b"\xff"])
+    | st.binary(max_size=5),
+    max_size=12,
+).map(b"".join)
 PIECES = st.sampled_from(
     [
         b"a",
@@ -62,10 +72,85 @@ def test_replaced_counts_the_raw_bytes_that_are_not_in_the_text(raw: bytes, cuts
     assert decoder.replaced == len(raw) - len(raw.decode("utf-8", "ignore").encode())
 
 
-def test_ascii_passes_as_the_same_object() -> None:
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@given(raw=UNITS, cuts=st.lists(st.integers(min_value=0, max_value=99), max_size=8))
+def test_after_a_byte_order_mark_every_cut_gives_what_the_whole_gives(
+    encoding: Encoding, raw: bytes, cuts: list[int]
+) -> None:
+    """UTF-16 as CPython replaces it, surrogates and an odd byte included, and an independent count of what is not."""
+    marked = "\ufeff".encode(encoding) + raw
+    decoder = Decoder(marks=True)
+    pieces = []
+    for chunk in chunked(marked, cuts):
+        pieces.append(decoder.feed(chunk))
+        pieces[-1].decode()
+        assert decoder.pending <= 3
+    pieces.append(decoder.finish())
+    text = raw.decode(encoding, "replace")
+    assert b"".join(pieces) == text.encode()
+    assert decoder.replaced == len(raw) - len(raw.decode(encoding, "ignore").encode(encoding))
+    assert (decoder.pending, decoder.observed, decoder.nul) == (0, len(marked), 2 * text.count("\0"))
+    assert decoder.encoding == encoding
+
+
+@given(RAW, st.lists(st.integers(min_value=0, max_value=99), max_size=6))
+def test_without_a_mark_heeding_marks_changes_nothing(raw: bytes, cuts: list[int]) -> None:
+    """It is UTF-8 from its first byte on, also where a later chunk begins like a mark."""
+    raw = b"x" + raw
+    decoder = Decoder(marks=True)
+    text = b"".join(map(decoder.feed, chunked(raw, cuts))) + decoder.finish()
+    assert text == raw.decode("utf-8", "replace").encode()
+    assert decoder.encoding == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "text", "encoding"),
+    [
+        ([b"\xff", b"\xfe", b"h", b"\0"], "h", "utf-16-le"),
+        ([b"", b"\xfe", b"", b"\xff\0h"], "h", "utf-16-be"),
+        ([b"\xff", b"\xff"], "\ufffd\ufffd", "utf-8"),
+        ([b"\xff"], "\ufffd", "utf-8"),
+        ([b"\xff", b"a"], "\ufffda", "utf-8"),
+        ([b"a", b"\xff\xfeb\0"], "a\ufffd\ufffdb\0", "utf-8"),
+        ([b"h\0i\0"], "h\0i\0", "utf-8"),
+        ([b"\xff\xfe\xff\xfea\0"], "\ufeffa", "utf-16-le"),
+        ([b"\xff\xfe\x00\xdc\x3d\xd8", b"\x00\xde"], "\ufffd😀", "utf-16-le"),
+        ([], "", "utf-8"),
+    ],
+)
+def test_a_mark_is_two_bytes_at_the_very_start(chunks: list[bytes], text: str, encoding: str) -> None:
+    """It is dropped once; half of one is held and then replaced; anywhere else it is rubbish."""
+    decoder = Decoder(marks=True)
+    assert b"".join(map(decoder.feed, chunks)) + decoder.finish() == text.encode()
+    assert decoder.encoding == encoding
+
+
+def test_no_text_waits_for_a_mark() -> None:
+    """The first byte of a prompt is decided at once; only half a mark is held, and dropped by an abort."""
+    decoder = Decoder(marks=True)
+    assert decoder.feed(b">") == b">"
+    decoder = Decoder(marks=True)
+    assert (decoder.feed(b"\xff"), decoder.pending, decoder.abort()) == (b"", 1, 1)
+
+
+def test_marks_are_not_heeded_unless_asked_for() -> None:
+    """A value or an argument is no stream: what stands behind such bytes is UTF-8."""
+    assert Decoder().feed(b"\xff\xfeab") == "\ufffd\ufffdab".encode()
+
+
+def test_utf_16_with_a_mark_is_text_and_its_rubbish_is_binary() -> None:
+    """The NUL halves of its letters are no NULs."""
+    for raw, binary in (("plain text".encode("utf-16"), False), (b"\xff\xfe" + b"\0\0ab", True)):
+        decoder = Decoder(marks=True)
+        decoder.feed(raw)
+        assert decoder.binary is binary
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_ascii_passes_as_the_same_object(*, marks: bool) -> None:
     """The common case copies nothing."""
     data = b"all plain\n"
-    assert Decoder().feed(data) is data
+    assert Decoder(marks=marks).feed(data) is data
 
 
 def test_a_split_character_is_carried_and_then_whole() -> None:

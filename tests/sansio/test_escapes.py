@@ -17,7 +17,7 @@ PIECES = [
 TEXT = st.lists(st.sampled_from(PIECES), max_size=25)
 
 
-def oracle(text: str) -> str:
+def oracle(text: str, *, returns: bool = False) -> str:
     """The parser as a plain state machine over characters, written from the description, not from the code."""
     shown: list[str] = []
     state = "ground"
@@ -36,7 +36,8 @@ def oracle(text: str) -> str:
     text = "".join(shown)
     while "\r\r" in text:
         text = text.replace("\r\r", "\r")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.replace("\r\n", "\n")
+    return text if returns else text.replace("\r", "\n")
 
 
 def unfolded(text: str) -> str:
@@ -68,21 +69,24 @@ def step(state: str, char: str, shown: list[str]) -> str:
     return "ground"
 
 
-@given(TEXT, st.data())
-def test_every_cut_gives_what_a_character_machine_gives(pieces: list[str], data: st.DataObject) -> None:
-    """The text is the oracle's, the carry at most three bytes, and each byte is shown, counted or carried."""
+@pytest.mark.parametrize("returns", [False, True])
+@given(pieces=TEXT, data=st.data())
+def test_every_cut_gives_what_a_character_machine_gives(
+    *, returns: bool, pieces: list[str], data: st.DataObject
+) -> None:
+    """The text is the oracle's, the carry small, and each byte is shown, counted or carried."""
     text = "".join(pieces)
-    stripper = EscapeStripper()
+    stripper = EscapeStripper(returns=returns)
     shown, fed, rest = b"", 0, text
     while rest:
         size = data.draw(st.integers(min_value=1, max_value=len(rest)))
         chunk, rest = rest[:size].encode(), rest[size:]
         fed += len(chunk)
         shown += stripper.feed(chunk)
-        assert stripper.pending <= 3
+        assert stripper.pending <= 3 + returns
         assert fed == len(shown) + stripper.removed + stripper.pending
     shown += stripper.finish()
-    assert shown.decode() == oracle(text)
+    assert shown.decode() == oracle(text, returns=returns)
     assert (stripper.pending, stripper.removed) == (0, fed - len(shown))
 
 
@@ -127,6 +131,40 @@ def test_a_progress_line_is_shown_at_its_carriage_return() -> None:
     assert stripper.feed(b"50%\r") == b"50%\n"
     assert stripper.pending == 0
     assert [stripper.feed(data) for data in (b"\r", b"\x1b[K", b"\n", b"\n")] == [b"", b"", b"", b"\n"]
+
+
+def test_returns_are_told_apart_from_line_ends_by_what_follows() -> None:
+    r"""A `\r` at the end waits for that; a run is one, also across sequences; the last one of a stream is none."""
+    stripper = EscapeStripper(returns=True)
+    assert stripper.feed(b"dos\r\n50%\r") == b"dos\n50%"
+    assert stripper.pending == 1
+    assert [stripper.feed(data) for data in (b"", b"\r", b"\x1b[K", b"60%\r\r")] == [b"", b"", b"", b"\r60%"]
+    assert [stripper.feed(data) for data in (b"\n", b"x\r\r\r", b"y\r\x1b[3")] == [b"\n", b"x", b"\ry"]
+    assert (stripper.pending, stripper.finish(), stripper.pending) == (3, b"\r", 0)
+    assert EscapeStripper(returns=True).feed(b"a\r\r\rb\r\r\nc") == b"a\rb\nc"
+
+
+def test_the_caller_may_tell_what_is_clean() -> None:
+    """Its word is taken, where nothing is carried."""
+    stripper = EscapeStripper()
+    assert stripper.feed(b"a\x07b", lambda _: True) == b"a\x07b"
+    assert stripper.feed(b"a\x07b", lambda _: False) == b"ab"
+    stripper.feed(b"\x1b[")
+    assert stripper.feed(b"1m", lambda _: True) == b""
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"\x1b]8;id=1;https://e.x/?a=b\x1b\\the link\x1b]8;;\x1b\\ after", b"the link after"),
+        (b"\x1b]8;;https://e.x/\x07the link\x1b]8;;\x07", b"the link"),
+        (b"\x1b[?1049h\x1b[22;0;0t\x1b[2J\x1b[1;1Hfull screen\x1b[?1049l\x1b[23;0;0t\x1b[?1l\x1b>", b"full screen"),
+        (b"\x1b[?2004h\x1b[?25l\x1b[s\x1b[10A\x1b[2Kx\x1b[u\x1b[?25h\x1b[?2004l\x1bM\x1bD", b"x"),
+    ],
+)
+def test_links_keep_their_text_and_screen_switching_leaves_nothing(raw: bytes, shown: bytes) -> None:
+    """OSC 8, the alternate screen, cursor motion, bracketed paste: of each only what is read stays."""
+    assert EscapeStripper().feed(raw) == shown
 
 
 @pytest.mark.parametrize("opening", [b"\x1b]0;", b"\x1b[", b"\x1b[1 ", b"\x1b(", b"\r", b"\x1bP"])

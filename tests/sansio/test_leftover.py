@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from supervisor.sansio.leftover import (
     NO_LAUNCH_RECORD,
     LaunchRecord,
+    RawLeft,
     Site,
     StreamLeft,
     live_receipt,
@@ -17,7 +19,7 @@ from supervisor.sansio.leftover import (
     placed,
     unusable_receipt,
 )
-from supervisor.sansio.receipt import Durability, Receipt
+from supervisor.sansio.receipt import Durability, RawCopy, Receipt
 
 ID: Final = "20260101T000000000000Z-0123456789abcdef0123456789abcdef"
 SITE: Final = Site("/there", f"tool-outputs/captures/{ID}", ID)
@@ -183,3 +185,29 @@ def test_a_path_that_json_cannot_carry_is_none() -> None:
         assert receipt.conversation is facts.path is None
         assert Receipt.parse(receipt.to_json()).capture_id == ID
     assert placed(lost_receipt(SITE, None, {}), Site("/ä\n", SITE.reference, ID)).conversation == "/ä\n"
+
+
+def test_an_unsanitised_copy_is_told_of_as_far_as_it_is_there() -> None:
+    """Found, it has its size; promised and gone, it is failed; and it moves with the conversation [B8]."""
+    promised = stream(raw_copy={"sanitised": False, "reference": f"{SITE.reference}/stdout.raw.live"})
+    begun = launch(receipt={"streams": {"stdout": promised, "stderr": promised}})
+    left = replace(LEFT, raw=RawLeft("stdout.raw", 99))
+    receipt = lost_receipt(SITE, begun, {"stdout": left, "stderr": LEFT})
+    facts, other = receipt.streams["stdout"], receipt.streams["stderr"]
+    assert facts is not None
+    assert other is not None
+    reference = f"{SITE.reference}/stdout.raw"
+    assert facts.raw_copy == RawCopy(
+        state="partial", reason="supervisor-lost", reference=reference, path=f"/there/{reference}", size=99
+    )
+    assert other.raw_copy == RawCopy(
+        state="failed", reason="supervisor-lost", reference=f"{SITE.reference}/stdout.raw.live"
+    )
+    moved = placed(receipt, Site("/new", SITE.reference, ID)).streams["stdout"]
+    assert moved is not None
+    assert moved.raw_copy is not None
+    assert moved.raw_copy.path == f"/new/{reference}"
+    live = live_receipt(SITE, begun, {"stdout": left}).streams["stdout"]
+    assert live is not None
+    assert live.raw_copy is not None
+    assert (live.raw_copy.state, live.raw_copy.reason, live.raw_copy.size) == ("pending", None, 99)

@@ -136,3 +136,8 @@ def test_a_final_receipt_says_how_its_stream_stands() -> None:
     facts = StreamFacts(state="partial", reason="no-space", retained=Retained(start=1, end=5, generation=2))
     assert settled(facts) == Standing("partial", "no-space", ended=True, start=1, end=5, generation=2)
     assert settled(None) is ABSENT
+
+
+def test_a_request_tells_where_its_bytes_are() -> None:
+    """Up to three bytes before the cursor too, so that a character around it is whole."""
+    assert wanted(CAPTURE, "stderr", Cursor(CAPTURE, "stderr", offset=9), 10).place == (CAPTURE, "stderr", 6, 13)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervisor.limits import Limits
 from supervisor.sansio.preview import Preview, PreviewText, share
 
 TEXTS = st.text(st.sampled_from("ab\n€𝄞ß"), max_size=120)
+FRAMES = st.text(st.sampled_from("abc\r\r\n€"), max_size=120).map(
+    lambda text: re.sub("\r+\n?", lambda run: run[0][-1], text)
+)
+"""As the stripper leaves it: no two returns in a row, none before a line feed."""
 
 
 def fed(text: str | bytes, max_chars: int = 40, max_bytes: int = 60, step: int | None = None) -> Preview:
@@ -55,6 +60,59 @@ def test_the_preview_does_not_depend_on_the_chunks(text: str, cuts: list[int], c
     assert (pieces.total, pieces.lines) == (len(data), text.count("\n"))
     assert pieces.ends_with_newline == (text.endswith("\n") if text else None)
     assert pieces.fits == whole.fits == (len(text) <= chars and len(data) <= size)
+
+
+def collapsed(text: str) -> tuple[str, int]:
+    """Return the last state of each line, and how many others there were: an oracle line by line."""
+    shown: list[str] = []
+    for line in text.split("\n"):
+        states = line.split("\r")
+        # After a return at the very end nothing was written over yet: it is a line feed like any other.
+        shown.append(states[-2] + "\n" if len(states) > 1 and not states[-1] else states[-1])
+    dropped = text.count("\r") - text.endswith("\r")
+    return "\n".join(shown), dropped
+
+
+@given(FRAMES, st.lists(st.integers(0, 400), max_size=12), st.integers(1, 50), st.integers(1, 80))
+@example("€", [1], 1, 1)  # a window that is shorter than a character
+def test_only_the_last_state_of_a_line_is_shown(text: str, cuts: list[int], chars: int, size: int) -> None:
+    """However it was cut: the ends of the collapsed text, and counts of the whole one (E6)."""
+    data, (visible, dropped) = text.encode(), collapsed(text)
+    pieces = Preview(chars, size)
+    borders = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    for start, end in itertools.pairwise(borders):
+        pieces.feed(data[start:end])
+    shown = pieces.render(chars, size)
+    assert shown == fed(data, chars, size).render(chars, size)
+    fits = len(visible) <= chars and len(visible.encode()) <= size
+    assert visible.startswith(shown.head)
+    assert visible.endswith(shown.tail)
+    assert not fits or shown.head == visible
+    assert shown.returned_bytes + shown.omitted_bytes == len(data)
+    assert shown.frames_dropped == dropped
+    assert shown.state == ("complete" if fits and not dropped else "clipped")
+    assert pieces.fits == (fits and not dropped)
+    assert (pieces.total, pieces.lines) == (len(data), text.count("\n") + text.count("\r"))
+    assert pieces.ends_with_newline == (text.endswith(("\n", "\r")) if text else None)
+
+
+def test_a_progress_bar_is_its_last_state() -> None:
+    """Three thousand states are one line, whether the return comes before a state or after it."""
+    for form in ("\rprogress {}/3000", "progress {}/3000\r"):
+        text = "start\n" + "".join(form.format(number) for number in range(1, 3001)) + "\ndone\n"
+        text = text.replace("\r\n", "\n")
+        shown = fed(text, 1000, 2000, step=7).render(1000, 2000)
+        assert shown.head == "start\nprogress 3000/3000\ndone\n"
+        assert shown.frames_dropped == text.count("\r")
+
+
+def test_a_long_state_does_not_push_out_what_was_before_it() -> None:
+    """Once it is written over, the lines before it are the tail again, whatever its length."""
+    text = "before\n" * 30 + "x" * 5000 + "\rlast"
+    for step in (1, 100, 10_000):
+        shown = fed(text, 100, 100, step=step).render(100, 100)
+        assert shown.tail == "before\n" * 10 + "last"
+        assert shown.head == "before\n" * 3
 
 
 def test_the_head_is_a_quarter_and_the_tail_the_rest() -> None:
@@ -122,8 +180,8 @@ def test_memory_depends_on_the_ceiling_only() -> None:
     preview.feed(b"x" * 10_000_000)
     for _ in range(1_000):
         preview.feed(b"0123456789")
-    kept = sum(sys.getsizeof(getattr(preview, window)) for window in ("_head", "_tail"))
-    assert kept < 6 * 2000 + 200
+    kept = sum(sys.getsizeof(getattr(preview, window)) for window in ("_head", "_tail", "_line"))
+    assert kept < 10 * 2000 + 300
 
 
 def test_an_empty_text() -> None:

@@ -50,7 +50,7 @@ EXAMPLE = """
     "ends_with_newline": true, "sha256": "00", "reference": "tool-outputs/captures/x/stdout.log", "path": "/c/x",
     "access": "local", "raw_copy": null,
     "preview": {"state": "clipped", "head": "a", "tail": "b", "returned_bytes": 8150, "budget_bytes": 16384,
-                "omitted_bytes": 891872}}, "stderr": null},
+                "omitted_bytes": 891872, "frames_dropped": 0}}, "stderr": null},
  "usage": {"cpu": 1.2, "max_rss": 50331648, "source": "rusage"},
  "durability": {"barrier": true, "directories": true, "error": null}, "limitations": []}
 """

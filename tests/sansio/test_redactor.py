@@ -1,4 +1,4 @@
-"""The union of all occurrences, whatever the cuts, the quiet points and the bulk flags (contract C1-C7)."""
+"""Known values alone: the union of all occurrences, whatever the cuts, the quiet points and the flags (C1-C7)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from supervisor.sansio.engines.stdlib import engine_for
 from supervisor.sansio.needles import NeedleSet
 from supervisor.sansio.redactor import SCAN_BYTES, Redactor
+from supervisor.sansio.rules import NO_RULES
 
 LONG = "".join(f"{number:03d}" for number in range(70))
 UNEVEN = "é" + "".join(f"{number:03d}" for number in range(33))
@@ -52,7 +53,7 @@ TEXTS = st.lists(PARTS, max_size=8).map("".join)
 
 def redactor(needles: NeedleSet = NEEDLES) -> Redactor:
     """A new one for these needles."""
-    return Redactor(needles, engine_for(needles))
+    return Redactor(needles, NO_RULES, engine_for(needles, NO_RULES))
 
 
 def whole_text(text: bytes, needles: NeedleSet = NEEDLES) -> tuple[bytes, Counter[str]]:
@@ -223,7 +224,7 @@ def test_needles_added_while_running_apply_to_what_is_held() -> None:
     subject = redactor()
     assert subject.feed(b"new-secret-1 hunter2") == b"new-secret-1 "
     more = NeedleSet.build({"NEW": "new-secret-1", "H": "hunter2!new"})
-    subject.use(more, engine_for(more))
+    subject.use(more, engine_for(more, NO_RULES))
     assert subject.feed(b"!new new-secret-1.") == b"[REDACTED:H] [REDACTED:NEW]."
 
 

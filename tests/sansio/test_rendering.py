@@ -189,6 +189,10 @@ def test_every_state_is_explained(state: CaptureState) -> None:
             {"raw_copy": RawCopy(reference="r", path="/r"), "access": "local"},
             "6 bytes, 1 line, unsanitised in /r",
         ),
+        (
+            {"raw_copy": RawCopy(reference="r", state="partial", reason="job-limit"), "access": "local"},
+            "6 bytes, 1 line, unsanitised and partial (job-limit) in r",
+        ),
     ],
 )
 def test_a_stream_is_one_line_of_facts(fields: dict[str, object], expected: str) -> None:
@@ -235,6 +239,9 @@ def test_a_clipped_body_has_its_gap_between_the_lines() -> None:
     """The line that counts it is ours, so it has no prefix."""
     preview = PreviewFacts(state="clipped", head="a\nb", tail="c\n", returned_bytes=5, omitted_bytes=12345)
     assert render(receipt(text_of("x", preview=preview))).endswith("| a\n| b\n[12,345 bytes omitted]\n| c\n")
+    for frames, words in ((1, "1 overwritten state"), (2999, "2,999 overwritten states")):
+        collapsed = preview.model_copy(update={"frames_dropped": frames})
+        assert f"[12,345 bytes omitted, with {words} of a line]\n" in render(receipt(text_of("x", preview=collapsed)))
 
 
 def test_a_stream_without_a_preview_has_no_body() -> None:

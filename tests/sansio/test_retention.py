@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.limits import Limits
-from supervisor.sansio.retention import Retention, cut
+from supervisor.sansio.retention import RawRetention, Retention, cut
 
 if TYPE_CHECKING:
     from supervisor.sansio.words import StreamName
@@ -121,6 +121,45 @@ def test_the_limit_is_never_exceeded_and_stderr_always_finds_its_reserve(
     assert retention.taken == sum(written.values()) <= limit
     assert written["stdout"] <= limit - min(reserve, limit // 2)
     assert retention.allow("stderr", limit) == limit - retention.taken
+
+
+@given(
+    st.integers(1, 300),
+    st.integers(0, 300),
+    st.lists(
+        st.tuples(st.sampled_from(("stdout", "stderr")), st.booleans(), st.integers(0, 120)),
+        max_size=30,
+    ),
+)
+def test_copies_and_text_share_the_limit_and_the_text_has_half_of_it(
+    limit: int, reserve: int, writes: list[tuple[StreamName, bool, int]]
+) -> None:
+    """Whoever writes what: the sum stays within the limit, the copies within half of it (B8)."""
+    retention = Retention(Limits(job_bytes=limit, stderr_reserve_bytes=reserve))
+    copies, written = RawRetention(retention), {True: 0, False: 0}
+    for stream, is_copy, wanted in writes:
+        account = copies if is_copy else retention
+        count = account.allow(stream, wanted)
+        assert 0 <= count <= wanted
+        account.take(stream, count)
+        written[is_copy] += count
+    assert retention.taken == sum(written.values()) <= limit
+    assert written[True] <= limit / 2
+
+
+def test_a_copy_takes_no_more_than_half_and_without_a_limit_all() -> None:
+    """Exactly; what is not allowed cannot be taken."""
+    copies = RawRetention(Retention(Limits(job_bytes=101, stderr_reserve_bytes=0)))
+    assert copies.allow("stdout", 1000) == 50
+    copies.take("stdout", 50)
+    assert copies.allow("stderr", 1) == 0
+    with pytest.raises(AssertionError, match="more is taken"):
+        copies.take("stderr", 1)
+    copies.give_back("stdout", 20)
+    assert copies.allow("stderr", 1000) == 20
+    with pytest.raises(AssertionError, match="more is given back"):
+        copies.give_back("stdout", 31)
+    assert RawRetention(Retention(Limits(job_bytes=float("inf")))).allow("stdout", 1 << 60) == 1 << 60
 
 
 def test_a_text_is_cut_at_a_character() -> None:

@@ -57,6 +57,35 @@ def test_the_text_depends_on_no_cut_flag_or_quiet_point(raw: bytes, whole: bool,
     assert pieces.held == 0
 
 
+@given(st.lists(PARTS, max_size=14).map(b"".join), st.sampled_from(["utf-8", "utf-16-le", "utf-16-be"]), st.data())
+def test_a_stream_gives_the_same_text_in_any_encoding_and_cut(raw: bytes, encoding: str, data: st.DataObject) -> None:
+    """Its carriage returns stand for line feeds, and a byte order mark is all that UTF-16 needs (facts 4)."""
+    text = raw.decode("utf-8", "replace")
+    plain = Sanitizer(NEEDLES)
+    expected = plain.feed(text.encode()) + plain.finish()
+    stream, shown = Sanitizer(NEEDLES, stream=True), b""
+    rest = text.encode() if encoding == "utf-8" else ("\ufeff" + text).encode(encoding)
+    while rest:
+        size = data.draw(st.integers(min_value=1, max_value=len(rest)))
+        shown += stream.feed(rest[:size], bulk=data.draw(st.booleans()))
+        rest = rest[size:]
+        assert stream.held <= 70
+        if data.draw(st.booleans()):
+            shown += stream.quiet()
+    shown += stream.finish()
+    assert shown.replace(b"\r", b"\n") == expected
+    assert (stream.held, stream.redactions) == (0, plain.redactions)
+    assert stream.encoding == encoding
+
+
+@pytest.mark.parametrize("end", ["finish", "abort"])
+def test_a_return_that_ends_a_stream_is_in_its_text(end: str) -> None:
+    """Nothing is written over the line any more, however the stream ended."""
+    stream = Sanitizer(NEEDLES, stream=True)
+    assert (stream.feed(b"10 \r20 \r"), stream.held) == (b"10 \r20 ", 1)
+    assert (getattr(stream, end)(), stream.held, stream.omitted) == (b"\r", 0, 0)
+
+
 @given(st.binary(max_size=60))
 def test_committed_text_is_utf8_without_controls(raw: bytes) -> None:
     """Whatever the bytes are (contract B8)."""
@@ -79,7 +108,7 @@ def test_the_facts() -> None:
     assert text == "\ufffd [REDACTED:A]\n".encode()
     assert (sanitizer.replaced, sanitizer.controls_removed, sanitizer.held) == (1, 5, 7)
     assert (sanitizer.redactions, sanitizer.omitted) == ({"A": 1}, 0)
-    assert (sanitizer.encoding, sanitizer.policy, sanitizer.representation) == ("utf-8", "default/1", "redacted")
+    assert (sanitizer.encoding, sanitizer.policy, sanitizer.representation) == ("utf-8", "default/2", "redacted")
     assert sanitizer.finish() == b"hunter2"
 
 

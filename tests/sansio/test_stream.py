@@ -44,6 +44,16 @@ def test_fed_text_is_decided_shown_and_accepted() -> None:
     assert subject.verdict() == Verdict("complete", None)
 
 
+def test_what_is_written_over_is_in_the_text_and_not_in_the_preview() -> None:
+    """One line for each state on disk, the last state alone in the preview, and as many bytes in both accounts."""
+    subject = Stream("stdout", Sanitizer(NeedleSet.build(), stream=True), Preview(100, 1000))
+    subject.observe(16)
+    text = subject.feed(b"10%\r20%\r30%\r\nx\r", bulk=False) + subject.finish(whole=True)
+    assert text == b"10%\n20%\n30%\nx\n"
+    assert (shown(subject), subject.preview.frames_dropped) == ("30%\nx\n", 2)
+    assert (subject.preview.total, subject.preview.lines, subject.ledger.uncommitted) == (len(text), 4, len(text))
+
+
 def test_held_text_is_counted_until_it_is_decided() -> None:
     """Fed is accepted, also while the text waits: only the representation is held (B6)."""
     subject = stream()

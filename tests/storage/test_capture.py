@@ -283,7 +283,7 @@ async def test_cancelled_opening_leaves_nothing_open(
 ) -> None:
     """[D8, F10] What the call opens after nobody waits for it is closed again, and its owner's file is removed."""
     before = descriptors()
-    files = stuck_files("names")
+    files = stuck_files("lock")
     task = asyncio.create_task(LocalStorage(files).open(tmp_path, limits=Limits(), durability="barrier"))
     await asyncio.to_thread(files.entered.wait, PATIENCE)
     task.cancel()

@@ -76,12 +76,13 @@ async def test_leftovers_of_a_dead_owner_disturb_nobody(tmp_path: Path) -> None:
     with holder(tmp_path) as (process, name):
         process.kill()
         process.wait()
-    conversation = await LocalStorage().open(tmp_path, limits=Limits(), durability="barrier")
-    used = conversation.allowance.used
+    limits = Limits(conversation_bytes=100)
+    conversation = await LocalStorage().open(tmp_path, limits=limits, durability="barrier")
     with state_directory(tmp_path) as state:
         alive = {owner: is_live(state, owner) for owner in listing(state)}
+        granted = await (await conversation.create_capture("new", ("stdout",))).reservation.take(1000)
     await conversation.close()
-    assert used == len(b"before the crash\n")
+    assert granted == 100 - len(b"before the crash\n")
     assert alive == {name: False, conversation.owner.name: True}
     assert (tmp_path / "tool-outputs" / "captures" / "one" / "stdout.live").exists()
 

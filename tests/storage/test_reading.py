@@ -13,20 +13,36 @@ from supervisor.errors import StorageError, UnknownCapture
 from supervisor.limits import Limits
 from supervisor.sansio.page import ABSENT, PENDING, Standing
 from supervisor.sansio.receipt import CaptureFacts, Receipt, Retained, StreamFacts
-from supervisor.storage import Files, LocalStorage, look, read_piece
+from supervisor.storage import Files, LocalStorage, Look, look, read_piece
+from supervisor.storage.evidence import RECORD_BYTES
 from supervisor.storage.faults import storage_error
 from supervisor.storage.owners import this_process
-from supervisor.storage.reading import LOST, NOTHING, RECORD_BYTES
+from supervisor.storage.reading import LOST, NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from supervisor.storage import Look, Piece
+    from supervisor.storage import Piece
 
 CAPTURE = "20260101T000000000000Z-" + "0" * 32
 OTHER = "20260101T000000000000Z-" + "1" * 32
 WHOLE = {"offset": 0, "count": 100}
+
+
+def launch_record(owner: dict[str, Any]) -> bytes:
+    """Return the launch record of a capture whose streams are merged."""
+    streams: dict[Any, StreamFacts | None] = {"stdout": StreamFacts(state="pending"), "stderr": None}
+    receipt = Receipt(capture_id=CAPTURE, capture=CaptureFacts(state="pending"), streams=streams)
+    return json.dumps({"schema": 1, "owner": owner, "receipt": json.loads(receipt.to_json())}).encode()
+
+
+class Lockless(Files):
+    """A file system without locks."""
+
+    def lock(self, descriptor: int, *, exclusive: bool, wait: bool = False) -> None:
+        """Refuse."""
+        raise OSError(errno.ENOSYS, f"no locks here: {descriptor} {exclusive} {wait}")
 
 
 class Site:
@@ -50,8 +66,7 @@ class Site:
 
     def launch(self, **owner: object) -> None:
         """Write a launch record of that owner, of a capture whose streams are merged."""
-        receipt = {"streams": {"stdout": {"state": "pending"}, "stderr": None}}
-        self.put("launch.json", json.dumps({"schema": 1, "owner": owner, "receipt": receipt}).encode())
+        self.put("launch.json", launch_record(owner))
 
     def publish(self, end: int | None = 5, *, capture_id: str = CAPTURE) -> None:
         """Write a receipt of a complete stdout of that length."""
@@ -248,8 +263,7 @@ async def test_without_a_receipt_the_owner_decides(tmp_path: Path) -> None:
     conversation = await LocalStorage().open(tmp_path, limits=Limits(), durability="none")
     capture = await conversation.create_capture(CAPTURE, ("stdout",))
     assert look(Files(), tmp_path, CAPTURE, "stderr", **WHOLE).standing == PENDING
-    record = {"owner": {"name": conversation.owner.name}, "receipt": {"streams": {"stdout": {}, "stderr": None}}}
-    await capture.record_launch(json.dumps(record).encode())
+    await capture.record_launch(launch_record({"name": conversation.owner.name}))
     await capture.spools["stdout"].write([b"hello"])
     seen = look(Files(), tmp_path, CAPTURE, "stdout", **WHOLE)
     assert (seen.standing, seen.piece.data) == (PENDING, b"hello")
@@ -287,20 +301,27 @@ def test_a_receipt_that_comes_between_the_looks_wins(site: Site) -> None:
 @pytest.mark.parametrize(("change", "lives"), [({}, True), ({"boot_id": "x"}, False), ({"start_time": 1}, False)])
 def test_where_no_lock_can_be_asked_the_identity_decides(site: Site, change: dict[str, Any], *, lives: bool) -> None:
     """Boot, pid namespace, pid and start time together name a process; a bare pid does not (D6)."""
-
-    class Lockless(Files):
-        def lock(self, descriptor: int, *, exclusive: bool) -> None:
-            raise OSError(errno.ENOSYS, f"no locks here: {descriptor} {exclusive}")
-
     if this_process()["boot_id"] is None:
         pytest.skip("this system does not tell")
     site.put("stdout.live", b"hello")
-    owner = site.state / "one.owner"
-    owner.touch()
-    owner.chmod(0o600)
+    (site.state / "one.owner").touch(0o600)
     site.launch(name="one.owner", **{**this_process(), **change})
     seen = look(Lockless(), site.path, CAPTURE, "stdout", **WHOLE)
     assert seen.standing == (PENDING if lives else LOST)
+
+
+def test_where_no_lock_can_be_asked_a_capture_without_a_record_may_be_just_being_made(site: Site) -> None:
+    """Any owner may be its own, and none can be shown to be dead: nothing says that the text has ended (D6, E2)."""
+    site.put("stdout.live", b"hello")
+    (site.state / "one.owner").touch(0o600)
+    assert site.look().standing == LOST
+    assert look(Lockless(), site.path, CAPTURE, "stdout", **WHOLE).standing == PENDING
+
+
+def test_a_lost_capture_without_its_file_is_failed(site: Site) -> None:
+    """It was launched with one; nothing of it is retained, and that is no empty text (A3, E3)."""
+    site.launch(name="none.owner")
+    assert site.look() == Look(Standing("failed", "supervisor-lost", ended=True), NOTHING)
 
 
 @pytest.mark.asyncio
@@ -308,7 +329,7 @@ async def test_a_live_capture_that_lost_its_file_is_an_error(tmp_path: Path) -> 
     """It was launched with one, so somebody removed it: never an empty text (E3)."""
     conversation = await LocalStorage().open(tmp_path, limits=Limits(), durability="none")
     capture = await conversation.create_capture(CAPTURE, ("stdout",))
-    await capture.record_launch(json.dumps({"owner": {"name": conversation.owner.name}}).encode())
+    await capture.record_launch(launch_record({"name": conversation.owner.name}))
     (capture.path / "stdout.live").unlink()
     with pytest.raises(StorageError, match="gone"):
         look(Files(), tmp_path, CAPTURE, "stdout", **WHOLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -13,7 +14,7 @@ import pytest
 from supervisor.errors import LiveCapture
 from supervisor.limits import Limits
 from supervisor.storage import Conversation, Files, LocalStorage, Owners, find_captures, recover_capture, remove_capture
-from supervisor.storage.evidence import RECORD_BYTES, find_rooms, read_receipt, read_record
+from supervisor.storage.evidence import RECORD_BYTES, find_rooms, open_found, read_receipt, read_record
 from supervisor.storage.faults import UnsafeDirectoryError
 from supervisor.storage.owners import this_process
 from supervisor.storage.publish import Barrier
@@ -82,6 +83,23 @@ async def test_an_owner_lives_while_its_lock_is_held_and_is_asked_once(conversat
         assert again.lives(me) is False
         assert again.lives(None) is False
     rooms.discard()
+
+
+@pytest.mark.asyncio
+async def test_a_supervisor_that_comes_during_a_visit_is_seen(tmp_path: Path) -> None:
+    """The directory of owners was not there when the visit began: its capture is live all the same (D6)."""
+    captures = tmp_path / "tool-outputs" / "captures"
+    captures.mkdir(parents=True, mode=0o700)
+    rooms = find_rooms(Files(), tmp_path)
+    assert rooms is not None
+    conversation = await LocalStorage().open(tmp_path, limits=Limits(), durability="none")
+    await conversation.create_capture(CAPTURE, ("stdout",))
+    (found,) = find_captures(Files(), rooms)
+    assert (found.state, found.recoverable) == ("live", False)
+    with pytest.raises(LiveCapture):
+        remove_capture(Files(), rooms, CAPTURE)
+    rooms.discard()
+    await conversation.close()
 
 
 @pytest.mark.asyncio
@@ -212,6 +230,21 @@ async def test_what_is_gone_by_then_is_nobody_s(tmp_path: Path) -> None:
     assert recover_capture(Files(), rooms, Barrier(Files(), rooms), CAPTURE) is None
     assert remove_capture(Files(), rooms, CAPTURE) is None
     rooms.discard()
+
+
+def test_a_rename_by_link_that_begins_between_the_two_looks_is_no_foreign_name(rooms: Rooms) -> None:
+    """The file has one name when it is opened, and its second one just after (D2)."""
+
+    class Beginning(Files):
+        def status(self, descriptor: int) -> os.stat_result:
+            found = super().status(descriptor)
+            with contextlib.suppress(FileExistsError):
+                self.link("stdout.live", "stdout.log", parent=parent)
+            return found
+
+    with rooms.captures.borrow() as parent:
+        os.close(Files().create("stdout.live", parent=parent))
+        os.close(open_found(Beginning(), "stdout.live", parent=parent, twin="stdout.log"))
 
 
 def test_a_record_that_is_too_long_is_refused_and_not_read_to_its_end(rooms: Rooms) -> None:

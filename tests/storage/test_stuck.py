@@ -177,7 +177,7 @@ async def test_stuck_publication_says_how_far_it_came(tmp_path: Path, armed: Arm
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["open_directory", "names", "make_directory", "lock", "rename_exclusive"])
+@pytest.mark.parametrize("name", ["open_directory", "make_directory", "lock", "rename_exclusive"])
 async def test_stuck_opening_is_typed(
     tmp_path: Path, stuck_files: Callable[[str], Any], descriptors: Callable[[], dict[str, str]], name: str
 ) -> None:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from supervisor import SpawnError
-from supervisor.testing import CHECKS, FakeChild, RealChild, ScriptedFake, check_child, contract
+from supervisor.testing import (
+    CHECKS,
+    REPLAYED,
+    FakeChild,
+    History,
+    RealChild,
+    Recorder,
+    ScriptedFake,
+    ScriptedReplay,
+    check_child,
+    contract,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +37,37 @@ async def test_fake_and_real_children_keep_the_contract(
 ) -> None:
     """Each check passes on both, on both loops; what a test learns from the one holds for the other."""
     await check_child(make, (name,))
+
+
+async def recorded(name: str) -> list[History]:
+    """Run a check on real children, and return what each of them did."""
+    recorders: list[Recorder] = []
+
+    def make() -> RealChild:
+        recorders.append(Recorder())
+        return RealChild(recorders[-1].spawn)
+
+    await check_child(make, (name,))
+    return [recorder.history() for recorder in recorders]
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+async def test_a_replayed_history_keeps_the_contract(name: str) -> None:
+    """What real children did in a check, recorded and replayed by fake ones through JSON, passes it again."""
+    histories = iter([History.parse(history.to_json()) for history in await recorded(name)])
+    await check_child(lambda: ScriptedReplay(next(histories)), (name,))
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+async def test_a_history_of_something_else_is_caught(name: str) -> None:
+    """A replay passes because of what it replays."""
+    other = History.parse(
+        '{"schema": 1, "command": [], "merge": false, "moments": [{"at": 0, "stream": "stdout", "text": "other"},'
+        ' {"at": 0, "stream": "stdout", "end": true}, {"at": 0, "stream": "stderr", "end": true},'
+        ' {"at": 0, "code": 9}]}'
+    )
+    with pytest.raises((AssertionError, TimeoutError)):
+        await check_child(lambda: ScriptedReplay(other), (name,), patience=2)
 
 
 class OutputAtTheEnd(ScriptedFake):

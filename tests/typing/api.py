@@ -62,8 +62,10 @@ async def starts_and_waits(supervisor: Supervisor, directory: Path) -> Receipt:
         drain_timeout=1.0,
         merge=False,
         capture="spool",
+        keep="raw",
     )
     assert_type(job, Job)
+    assert_type(supervisor.add_secret("API_KEY", "value"), None)
     assert_type(job.id, str)
     assert_type(job.capture_id, str)
     assert_type(job.receipt, Receipt)

@@ -59,10 +59,23 @@ async def test_bug_033_the_preview_of_a_progress_bar_is_bounded(
     async with Supervisor(conversation.path) as supervisor:
         receipt = await supervisor.run(script, shell=True)
     facts = stream_of(receipt)
-    assert facts.preview.state == "clipped"
-    assert len(facts.preview.head) + len(facts.preview.tail) <= 8000
-    assert facts.preview.tail.endswith("\nprogress 3000/3000\n")
+    assert (facts.preview.state, facts.preview.head + facts.preview.tail) == ("clipped", "progress 3000/3000\n")
+    assert facts.preview.frames_dropped == 3000  # the empty one before the first return among them
+    assert "with 3,000 overwritten states of a line]" in receipt.render()
     assert conversation.text(receipt).count(b"progress") == 3000
+
+
+async def test_bug_034_a_dos_line_end_writes_nothing_over(
+    conversation: Conversation, stream_of: Callable[..., Any]
+) -> None:
+    """BUG-034 (yvgude/lean-ctx#1140): carriage returns drop or merge real lines (E6)."""
+    script = r"printf 'first\rsecond\nthird\n'; printf 'dos line\r\n'"
+    async with Supervisor(conversation.path) as supervisor:
+        receipt = await supervisor.run(script, shell=True)
+    facts = stream_of(receipt)
+    assert facts.preview.head == "second\nthird\ndos line\n"
+    assert (facts.raw.observed, facts.preview.frames_dropped) == (29, 1)
+    assert conversation.text(receipt) == b"first\nsecond\nthird\ndos line\n"
 
 
 async def test_bug_044_the_body_exists_once(conversation: Conversation, stream_of: Callable[..., Any]) -> None:

@@ -1,0 +1,102 @@
+"""Which engine searches: hyperscan where it is installed, else the one on the standard library.
+
+Building hyperscan's database takes a few tenths of a second of a processor, which most commands' output is not worth
+and no event loop has. So a stream begins with the standard library's engine, and once a set of needles has been
+searched for in a megabyte, a thread builds the other. They find the same, so nobody can tell when it took over.
+
+A database belongs to one thread at a time: the one that searches. All streams of one loop are on one thread and share
+their matcher.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from .sansio.engines import stdlib
+from .sansio.rules import DEFAULT_RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .sansio.engines import Engine, Findings
+    from .sansio.needles import NeedleSet
+    from .sansio.rules import RuleSet
+
+BUILD_AFTER_BYTES: Final = 1024 * 1024
+"""About as much text as the standard library's engine searches while hyperscan's is built."""
+THREAD: Final = "spoolvisor-matching"
+
+
+class Matcher:
+    """An engine that begins at once and becomes the fastest that there is when it is worth it. Used on one thread."""
+
+    def __init__(self, needles: NeedleSet, rules: RuleSet) -> None:
+        self.builder: threading.Thread | None = None
+        """What builds the fastest engine, once that was begun. The interpreter's exit waits for it."""
+        self._engine: Engine = stdlib.engine_for(needles, rules)
+        self._values: Final = needles.values
+        self._rules: Final = rules
+        self._before_building = BUILD_AFTER_BYTES
+
+    @property
+    def name(self) -> str:
+        """The name of the engine that searches now."""
+        return self._engine.name
+
+    def is_clean(self, text: bytes) -> bool:
+        """Whether `text` contains no control character or escape."""
+        return self._engine.is_clean(text)
+
+    def scan(self, buffer: bytes, start: int) -> Findings:
+        """Return the needles that begin at `start` or later, overlapping ones included, and the leads anywhere."""
+        if self._before_building > 0:
+            self._before_building -= len(buffer)
+            if self._before_building <= 0:
+                self._begin_building()
+        return self._engine.scan(buffer, start)
+
+    def _begin_building(self) -> None:
+        # A system without a thread to spare, or an interpreter at its end, goes on with what it has.
+        with suppress(RuntimeError):
+            self.builder = threading.Thread(target=self._build, name=THREAD)
+            self.builder.start()
+
+    def _build(self) -> None:
+        self._engine = fastest(self._values, self._rules) or self._engine
+
+
+_made: Final = threading.local()
+
+
+def matcher_for(needles: NeedleSet, rules: RuleSet = DEFAULT_RULES) -> Matcher:
+    """Return this thread's matcher of `needles` and `rules`, kept as long as the needles are."""
+    made: WeakKeyDictionary[NeedleSet, dict[RuleSet, Matcher]]
+    made = _made.__dict__.setdefault("matchers", WeakKeyDictionary())
+    matchers = made.setdefault(needles, {})
+    if rules not in matchers:
+        matchers[rules] = Matcher(needles, rules)
+    return matchers[rules]
+
+
+def fastest(values: Sequence[bytes], rules: RuleSet) -> Engine | None:
+    """Build hyperscan's engine; None without it, or where a caller's rule is too large for it. Takes a while."""
+    try:
+        from .sansio.engines.hyperscan import HyperscanEngine, HyperscanError  # noqa: PLC0415 - it may be absent
+    except ImportError:
+        return None
+    try:
+        return HyperscanEngine(values, rules.rules)
+    except HyperscanError:
+        return None
+
+
+def engine_name() -> str:
+    """Return the name of the engine that long outputs are searched with."""
+    try:
+        from .sansio.engines.hyperscan import NAME  # noqa: PLC0415 - it may be absent
+    except ImportError:
+        return stdlib.NAME
+    return NAME
