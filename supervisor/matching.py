@@ -2,7 +2,7 @@
 
 Building hyperscan's database takes a few tenths of a second of a processor, which most commands' output is not worth
 and no event loop has. So a stream begins with the standard library's engine, and once a set of needles has been
-searched for in a megabyte, a thread builds the other. They find the same, so nobody can tell when it took over.
+searched for in some megabytes, a thread builds the other. They find the same, so nobody can tell when it took over.
 
 A database belongs to one thread at a time: the one that searches. All streams of one loop are on one thread and share
 their matcher.
@@ -10,6 +10,7 @@ their matcher.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from .sansio.needles import NeedleSet
     from .sansio.rules import RuleSet
 
-BUILD_AFTER_BYTES: Final = 1024 * 1024
+BUILD_AFTER_BYTES: Final = 4 * 1024 * 1024
 """About as much text as the standard library's engine searches while hyperscan's is built."""
 THREAD: Final = "spoolvisor-matching"
 
@@ -34,8 +35,8 @@ class Matcher:
     """An engine that begins at once and becomes the fastest that there is when it is worth it. Used on one thread."""
 
     def __init__(self, needles: NeedleSet, rules: RuleSet) -> None:
-        self.builder: threading.Thread | None = None
-        """What builds the fastest engine, once that was begun. The interpreter's exit waits for it."""
+        self.building: asyncio.Task[None] | None = None
+        """The building of the fastest engine, once it was begun."""
         self._engine: Engine = stdlib.engine_for(needles, rules)
         self._values: Final = needles.values
         self._rules: Final = rules
@@ -55,30 +56,57 @@ class Matcher:
         if self._before_building > 0:
             self._before_building -= len(buffer)
             if self._before_building <= 0:
-                self._begin_building()
+                self.building = asyncio.get_running_loop().create_task(self._build())
         return self._engine.scan(buffer, start)
 
-    def _begin_building(self) -> None:
-        # A system without a thread to spare, or an interpreter at its end, goes on with what it has.
-        with suppress(RuntimeError):
-            self.builder = threading.Thread(target=self._build, name=THREAD)
-            self.builder.start()
+    async def _build(self) -> None:
+        # A thread of its own, which is gone when it is done: the loop's executor keeps its threads.
+        loop = asyncio.get_running_loop()
+        built: asyncio.Future[Engine | None] = loop.create_future()
 
-    def _build(self) -> None:
-        self._engine = fastest(self._values, self._rules) or self._engine
+        def build() -> None:
+            engine = None
+            try:
+                engine = fastest(self._values, self._rules)
+            finally:
+                with suppress(RuntimeError):  # the loop was closed meanwhile
+                    loop.call_soon_threadsafe(built.set_result, engine)
+
+        thread = threading.Thread(target=build, name=THREAD)
+        try:
+            thread.start()
+        except RuntimeError:  # there is no thread to spare, or the interpreter is at its end
+            return
+        try:
+            self._engine = await asyncio.shield(built) or self._engine
+        finally:
+            thread.join()
 
 
 _made: Final = threading.local()
 
 
-def matcher_for(needles: NeedleSet, rules: RuleSet = DEFAULT_RULES) -> Matcher:
-    """Return this thread's matcher of `needles` and `rules`, kept as long as the needles are."""
+def _matchers() -> WeakKeyDictionary[NeedleSet, dict[RuleSet, Matcher]]:
     made: WeakKeyDictionary[NeedleSet, dict[RuleSet, Matcher]]
     made = _made.__dict__.setdefault("matchers", WeakKeyDictionary())
-    matchers = made.setdefault(needles, {})
+    return made
+
+
+def matcher_for(needles: NeedleSet, rules: RuleSet = DEFAULT_RULES) -> Matcher:
+    """Return this thread's matcher of `needles` and `rules`, kept as long as the needles are."""
+    matchers = _matchers().setdefault(needles, {})
     if rules not in matchers:
         matchers[rules] = Matcher(needles, rules)
     return matchers[rules]
+
+
+async def settled() -> None:
+    """Return when nothing is being built on this loop, and so no thread is left. Cancellation: it goes on."""
+    loop = asyncio.get_running_loop()
+    tasks = [matcher.building for made in _matchers().values() for matcher in made.values()]
+    building = [task for task in tasks if task is not None and not task.done() and task.get_loop() is loop]
+    if building:
+        await asyncio.wait(building)
 
 
 def fastest(values: Sequence[bytes], rules: RuleSet) -> Engine | None:

@@ -8,7 +8,7 @@ import warnings
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Literal, Self, Unpack
 
-from . import ending
+from . import ending, matching
 from .clock import Clock, SystemClock
 from .completions import Consumer
 from .course import Course
@@ -243,6 +243,7 @@ class Supervisor:
             course.request_end("supervisor-shutdown")
         await self.join()
         await self._services.offers.close()
+        await matching.settled()
         if self._services.conversation is not None:
             await self._services.conversation.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -52,6 +53,8 @@ def answer(work: Coroutine[Any, Any, T]) -> T:
         click.ClickException: for the errors of the package, as the caller's mistake, or as a `Fault` if it is none.
         click.Abort: after Ctrl-C, once `work` was cancelled.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which the runner makes a cancellation
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(work)

@@ -6,11 +6,14 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import CommandLine, Program
 
 READY = ("sh", "-c", "echo ready; exec sleep 1000")
@@ -44,6 +47,18 @@ def test_a_signal_ends_the_tree_and_publishes(spoolvisor: CommandLine, number: i
     assert receipt["capture"]["state"] == "complete"
     assert spoolvisor.text("stdout") == b"ready\n"
     assert any(f"cancelled: {reason}" in line for line in done.errors)
+
+
+def test_ctrl_c_among_our_imports_is_no_traceback(spoolvisor: CommandLine, tmp_path: Path) -> None:
+    """Nothing has begun then, so it ends us as it ends any program."""
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    program = "import sys; from supervisor.cli import main; main(sys.argv[1:])"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program, "run", "--", "true"], env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+    assert spoolvisor.captures() == []
 
 
 def test_json_is_printed_after_ctrl_c(spoolvisor: CommandLine) -> None:

@@ -42,7 +42,7 @@ class DeadSpools(Files):
 
 async def main() -> None:
     """Run one command."""
-    limits = Limits(stall_timeout=0.3, queue_bytes=256 * 1024)
+    limits = Limits(stall_timeout=1.0, queue_bytes=256 * 1024)
     async with Supervisor(sys.argv[2], limits=limits, storage=LocalStorage(DeadSpools())) as supervisor:
         receipt = await supervisor.run("yes | head -c 10000000; exit 5", shell=True)
     code = None if receipt.process is None else receipt.process.code
