@@ -78,7 +78,8 @@ class Matcher:
         except RuntimeError:  # there is no thread to spare, or the interpreter is at its end
             return
         try:
-            self._engine = await asyncio.shield(built) or self._engine
+            engine = await asyncio.shield(built)
+            self._engine = engine or self._engine
         finally:
             thread.join()
 
