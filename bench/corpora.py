@@ -135,7 +135,8 @@ def misses(text: bytes, planted: list[tuple[str, str, str]]) -> list[str]:
         first = number * PLANTED_EVERY % max(1, len(lines) - 2 * PLANTED_EVERY)
         before, after = lines[first : first + PLANTED_EVERY], lines[first + PLANTED_EVERY : first + 2 * PLANTED_EVERY]
         shown, _ = sanitised(b"\n".join([*before, line.encode(), *after]))
-        if secret.encode() in shown:
+        # The end of an example may be a text's own, such as the digits of a test's name.
+        if shown.count(secret.encode()) > b"\n".join([*before, *after]).count(secret.encode()):
             left.append(name)
     return left
 

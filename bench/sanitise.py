@@ -88,7 +88,7 @@ def contenders(needles: NeedleSet) -> dict[str, Callable[[], Callable[[bytes], o
 
     def ours(engine: Engine) -> Callable[[], Callable[[bytes], object]]:
         def make() -> Callable[[bytes], object]:
-            sanitizer = Sanitizer(needles, engine=engine)
+            sanitizer = Sanitizer(needles, engine=engine, stream=True)
             return lambda chunk: sanitizer.feed(chunk, bulk=True)
 
         return make

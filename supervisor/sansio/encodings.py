@@ -49,6 +49,27 @@ def encoded_forms(value: bytes) -> list[bytes]:
     return list(dict.fromkeys(forms))
 
 
+def json_pairs(value: bytes) -> list[bytes]:
+    """Return the texts of a JSON document, each with its name, with a space between them and without.
+
+    A program prints a document in a layout and an order of its own; these are what no layout takes apart. Names alone,
+    numbers and words such as `true` are no secrets. Empty for what is no object and no array.
+    """
+    if value[:1] not in {b"{", b"["}:
+        return []
+    try:
+        document = json.loads(value)
+        layouts = [
+            json.dumps(document, indent=0, separators=("", colon), ensure_ascii=ascii_only)
+            for colon in (": ", ":")
+            for ascii_only in (True, False)
+        ]
+    except (ValueError, RecursionError):  # of nesting too deep
+        return []
+    lines = (raw_bytes(line) for layout in layouts for line in layout.split("\n") if line.endswith('"'))
+    return list(dict.fromkeys(lines))
+
+
 def _percent(value: bytes) -> Iterator[str]:
     """RFC 3986, in a path, a form (`+` for a space) and as JavaScript's `encodeURIComponent`; both cases of hex."""
     for form in (quote(value, safe=""), quote(value, safe="/"), quote_plus(value), quote(value, safe="!'()*")):
@@ -76,12 +97,13 @@ def _python(text: str, value: bytes) -> Iterator[str]:
 
 
 def _shell(text: str) -> Iterator[str]:
-    """Between single quotes (two ways to write one), between double quotes, with backslashes, and `$'...'`."""
+    """Between single quotes (two ways to write one), between double quotes, with backslashes, `$'...'`, and `$$`."""
     yield text.replace("'", "'\\''")
     yield text.replace("'", "'\"'\"'")
     yield _QUOTED_SPECIAL.sub(r"\\\1", text)
     yield _SHELL_SPECIAL.sub(r"\\\1", text)
     yield text.translate(_DOLLAR_QUOTED)
+    yield text.replace("$", "$$")  # as make, compose files and CI systems keep it from being a reference
 
 
 def _base64(value: bytes) -> Iterator[bytes]:

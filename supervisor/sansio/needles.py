@@ -5,9 +5,9 @@ that is what the output went through, and a form longer than 64 bytes is cut in 
 64 bytes: pieces found side by side make one marker, a part of a long secret is found alone, and at most 63 bytes of
 output are ever held. Pieces are cut between characters, so a marker never replaces half of one.
 
-A secret of several lines is also looked for line by line, because output is indented and quoted. Not everything that
-a variable contains can be searched for: a value that ordinary text contains would hide the text and nothing else, and
-so is refused, by name and with a reason.
+A secret of several lines is also looked for line by line, because output is indented and quoted, and a JSON document
+text by text, because it is printed in another layout. Not everything that a variable contains can be searched for: a
+value that ordinary text contains would hide the text and nothing else, and so is refused, by name and with a reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from .characters import cut, first_border
 from .decoder import Decoder
-from .encodings import encoded_forms, raw_bytes
+from .encodings import encoded_forms, json_pairs, raw_bytes
 from .escapes import EscapeStripper
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _gives_away(name: str, text: str) -> bool:
 
 def _needles_of(name: str, value: bytes) -> Iterator[Needle]:
     """Yield the needles of one secret, the plain value first; the same value may come twice."""
-    for form in (*map(_normalised, encoded_forms(value)), *_lines(_normalised(value))):
+    for form in (*map(_normalised, encoded_forms(value)), *_lines(_normalised(value)), *_pairs(value)):
         for piece, following in _pieces(form):
             if len(set(piece.decode().strip())) > 1:  # a run of one character inside a secret is no secret
                 yield Needle(piece, name, (following,) if following else ())
@@ -181,6 +181,13 @@ def _lines(text: bytes) -> Iterator[bytes]:
         # A key block's BEGIN and END lines are the same in every file and stand in prose.
         if len(line) >= SHORTEST_LINE and refusal(line) is None and not line.startswith("-----"):
             yield line.encode()
+
+
+def _pairs(value: bytes) -> Iterator[bytes]:
+    """Yield the texts of a JSON document that are long enough, with their names, to be looked for."""
+    for pair in map(_normalised, json_pairs(value)):
+        if len(pair.decode()) >= SHORTEST_LINE:
+            yield pair
 
 
 def _normalised(value: bytes) -> bytes:

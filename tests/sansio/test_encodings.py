@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.sansio.encodings import encoded_forms, raw_bytes
+from supervisor.sansio.encodings import encoded_forms, json_pairs, raw_bytes
 
 VALUE = "p@ss w0rd/9&<é>'\"\\$`~\t"
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=8, max_size=24)
@@ -60,11 +60,24 @@ def test_base64_of_a_longer_text_contains_one_of_the_forms(value: bytes, before:
         ("a/b+c=d&e", r"a/b+c=d\u0026e"),
         ("a/b+c=d&e", "a%2fb%2bc%3dd%26e"),
         ("a(b)*c!'d/", "a(b)*c!'d%2F"),
+        ("cost$9$", "cost$$9$$"),
     ],
 )
 def test_what_other_programs_write_is_among_the_forms(value: str, written: str) -> None:
     """Bash's traces, `declare -p` and `%q`; PHP's and Go's JSON; lower-case percent; `encodeURIComponent`."""
     assert written.encode() in encoded_forms(value.encode())
+
+
+def test_pairs_of_a_json_document_are_its_texts_with_their_names() -> None:
+    """At any depth, with the space and without; a character as itself and escaped; no numbers, words or names."""
+    pairs = json_pairs('{"n": 1, "a": "é", "b": {"on": true, "c": ["d", 2]}, "e": null}'.encode())
+    assert pairs == [rb'"a": "\u00e9"', b'"d"', '"a": "é"'.encode(), rb'"a":"\u00e9"', '"a":"é"'.encode()]
+
+
+@pytest.mark.parametrize("value", [b"", b"plain", b'"text"', b"{", b'{"a": 1}', b"[" * 16384, b'{"a": \xff}', b"[]"])
+def test_what_is_no_json_document_with_a_text_has_no_pairs(value: bytes) -> None:
+    """However deep and broken it is."""
+    assert json_pairs(value) == []
 
 
 def test_a_plain_value_has_few_forms() -> None:

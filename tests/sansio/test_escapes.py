@@ -12,7 +12,7 @@ PIECES = [
     *["\x1b", "[", "]", "P", "X", "^", "_", "\\", "\x07", "\x18", "\x1a", "3", ";", "?", " ", "/", "(", "B", "m", "K"],
     *["\r", "\n", "\r\n", "\t", "\0", "\x01", "\x7f", "a", "é", "密"],
     *["\x85", "\x90", "\x98", "\x9b", "\x9c", "\x9d", "\x9e", "\x9f"],
-    *["\x1b[31m", "\x1b]0;title\x07", "\x1b]8;;http://x/\x1b\\", "\x1bPq#0\x1b\\", "\x1b(B"],
+    *["\x1b[31m", "\x1b[0m", "\x1b[m", "\x1b]0;title\x07", "\x1b]8;;http://x/\x1b\\", "\x1bPq#0\x1b\\", "\x1b(B"],
 ]
 TEXT = st.lists(st.sampled_from(PIECES), max_size=25)
 
@@ -88,6 +88,23 @@ def test_every_cut_gives_what_a_character_machine_gives(
     shown += stripper.finish()
     assert shown.decode() == oracle(text, returns=returns)
     assert (stripper.pending, stripper.removed) == (0, fed - len(shown))
+
+
+@pytest.mark.parametrize("reset", ["\x1b[0m", "\x1b[m"])
+@given(pieces=TEXT, cut=st.integers(0, 60))
+def test_a_text_full_of_resets_gives_the_same(reset: str, pieces: list[str], cut: int) -> None:
+    """Where they are taken out together, what stands between them is told apart as before: also what is malformed."""
+    text = reset * 120 + reset.join(pieces) + "\x1b]0;title\x1b[3"[: cut % 12]
+    stripper = EscapeStripper()
+    shown = stripper.feed(text.encode())
+    assert len(text.encode()) == len(shown) + stripper.removed + stripper.pending
+    assert (shown + stripper.finish()).decode() == oracle(text)
+
+
+def test_a_reset_does_not_join_what_it_cuts() -> None:
+    """The rest of a sequence that a reset breaks off is text."""
+    raw = b"\x1b[3\x1b[0m1mtext " * 400
+    assert EscapeStripper().feed(raw) == b"1mtext " * 400
 
 
 @pytest.mark.parametrize(

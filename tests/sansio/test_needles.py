@@ -249,3 +249,10 @@ def test_names_that_only_look_like_credentials(name: str) -> None:
 def test_an_empty_credential_is_none() -> None:
     """There is nothing to hide, and nothing to report as refused."""
     assert credential_values({"API_KEY": "", "TOKEN": " "}) == {}
+
+
+def test_texts_of_a_json_document_are_needles_with_their_names_from_twelve_characters_on() -> None:
+    """A shorter one stands in any document; the last line has no comma."""
+    values = NeedleSet.build({"key": '{"a":"b","code":"12345","pass":"foobar"}'}).values
+    assert {b'"code": "12345"', b'"code":"12345"', b'"pass": "foobar"', b'"pass":"foobar"'} <= set(values)
+    assert not {b'"a": "b"', b'"a":"b"'} & set(values)
