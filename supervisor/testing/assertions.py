@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal as signals
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
+
+from ..sansio.receipt import Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
 
-    from ..sansio.receipt import ProcessFacts, Receipt, StreamFacts
+    from ..sansio.receipt import ProcessFacts, StreamFacts
     from ..sansio.words import CaptureReason, CaptureState, ProcessReason, ProcessState
     from ..supervisor import Supervisor
 
@@ -25,7 +28,7 @@ class Expected(TypedDict, total=False):
     reason: ProcessReason | None
     forced: bool
     kill_confirmed: bool | None
-    survivors: tuple[int, ...] | None
+    survivors: tuple[int, ...] | list[int] | None
     capture: CaptureState
     capture_reason: CaptureReason | None
     stdout: str
@@ -36,10 +39,10 @@ class Expected(TypedDict, total=False):
     redactions: Mapping[str, int]
     """How often each name was redacted, in both streams together; all of them."""
     label: str | None
-    command: tuple[str, ...] | None
+    command: tuple[str, ...] | list[str] | None
     barrier: bool | None
     """Whether a durability barrier stands behind it; None: there are no files, or nobody asked."""
-    limitations: tuple[str, ...]
+    limitations: tuple[str, ...] | list[str]
 
 
 def assert_receipt(receipt: Receipt, **expected: Unpack[Expected]) -> None:
@@ -47,20 +50,32 @@ def assert_receipt(receipt: Receipt, **expected: Unpack[Expected]) -> None:
 
     Raises:
         AssertionError: it says otherwise; the message has each difference in words, and the receipt.
-        TypeError: an expectation of that name does not exist.
+        TypeError: an expectation of that name does not exist, or this is no receipt.
     """
-    unknown = expected.keys() - FACTS.keys()
-    if unknown:
-        raise TypeError(f"assert_receipt knows no {', '.join(sorted(unknown))}; it knows {', '.join(FACTS)}")
+    __tracebackhide__ = True
+    _check_arguments(receipt, expected.keys())
     wrong: list[str] = []
     for name, wanted in expected.items():
         words, look = FACTS[name]
         found = look(receipt)
-        if found != wanted:
-            wrong.append(_difference(words, found, wanted))
+        if found != _as_kept(wanted):
+            wrong.append(_difference(words, found, _as_kept(wanted)))
     if wrong:
         told = "\n".join(f"  {line}" for line in wrong)
         raise AssertionError(f"the receipt is not as expected:\n{told}\nthe receipt:\n{receipt.render()}")
+
+
+def _as_kept(wanted: object) -> object:
+    """Return a tuple for a list: receipts have the first, and tests write the second."""
+    return tuple(cast("list[object]", wanted)) if isinstance(wanted, list) else wanted
+
+
+def _check_arguments(receipt: object, names: AbstractSet[str]) -> None:
+    if not isinstance(receipt, Receipt):
+        raise TypeError(f"assert_receipt looks at a Receipt, not at a {type(receipt).__name__}")
+    unknown = names - FACTS.keys()
+    if unknown:
+        raise TypeError(f"assert_receipt knows no {', '.join(sorted(unknown))}; it knows {', '.join(FACTS)}")
 
 
 def assert_settled(supervisor: Supervisor) -> None:
@@ -68,6 +83,7 @@ def assert_settled(supervisor: Supervisor) -> None:
 
     Raises: AssertionError, with what each of the others still waits for.
     """
+    __tracebackhide__ = True
     wrong: list[str] = []
     for job in supervisor.jobs:
         receipt = job.receipt

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ..storage import Files, LocalStorage
 
@@ -139,11 +139,18 @@ class FailingStorage(LocalStorage):
         self._failing.at_most = at_most
 
     def write_slowly(self, seconds: float) -> None:
-        """Take so many real seconds for each call that writes text; one call has 256 KiB at most."""
+        """Take so many real seconds for each call that writes text; one call has 256 KiB at most.
+
+        Raises: ValueError for less than none.
+        """
+        if not seconds >= 0:
+            raise ValueError("a write takes no time at least")
         self._failing.delay = seconds
 
     def fail_sync(self, step: Step = "text", *, number: int = errno.EIO) -> None:
-        """Let each sync of a stream's file, of the receipt, or of a directory fail."""
+        """Let each sync of a stream's file, of the receipt, or of a directory fail. Raises: ValueError for another."""
+        if step not in get_args(Step):
+            raise ValueError(f"what is synced is {', '.join(get_args(Step))}, not {step!r}")
         self._failing.failing_syncs[step] = number
 
     def hold_writes(self) -> None:

@@ -12,16 +12,15 @@ import itertools
 import os
 import signal as signals
 import warnings
-from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from ..clock import SystemClock
 from ..errors import SpawnError
 from ..process.faults import spawn_error
-from ..process.start import close_all, open_ends
 from ..sansio.exits import Exited, Signalled
-from .pipes import ReadEnd, WriteEnd
-from .reactions import HARMLESS, Default, Delay, ExitWith, Ignore, check_reaction, ignore, status_of
+from .mistakes import check_data, check_failure, check_script, check_stream
+from .pipes import ReadEnd, WriteEnd, anew, open_pipes
+from .reactions import HARMLESS, Default, Delay, ExitWith, Ignore, check_reaction, ignore, status_of, told
 from .scripted import ScriptedTransport
 
 if TYPE_CHECKING:
@@ -54,20 +53,23 @@ class FakeChild:
 
     Args:
         script: What it does by itself from its start on, given the child; ended with it. Without one the test does all.
-            If it raises, the child ends by SIGABRT, and the loop's exception handler is told.
+            If it raises, the child ends by SIGABRT, and the loop's exception handler and `FakeChildren.check` tell.
         clock: What `delay` goes by; None: the machine's.
 
     Attributes:
         pid: its process id, which no real process can have; that of its descendant (`hold_pipes`) is one higher.
         launched: what it was started with; None before.
         signals: the numbers of the signals that it took, those to its group included, in order.
+        script_error: what its script has raised; None: nothing.
     """
 
     def __init__(self, script: Script | None = None, *, clock: Clock | None = None) -> None:
         self.pid: Final = next(_pids)
         self.launched: Launch | None = None
         self.signals: Final[list[int]] = []
+        self.script_error: Exception | None = None
         self._failure: OSError | SpawnError | None = None
+        self._why_not_started: Exception = RuntimeError("the fake child's start failed")
         self._settled_start = asyncio.Event()
         self._transport: ScriptedTransport | None = None
         self._stdin: ReadEnd | None = None
@@ -82,6 +84,7 @@ class FakeChild:
         self._descendant = False
         self._released = False
         self._signal_taken = asyncio.Event()
+        self._why_over: Exception | None = None
 
     @classmethod
     def replay(cls, history: History, *, clock: Clock | None = None) -> Self:
@@ -92,8 +95,6 @@ class FakeChild:
             clock: Keep to the recorded times on this clock; None: write as fast as the supervisor reads.
         """
         return cls(lambda child: history.play(child, clock), clock=clock)
-
-    # The start
 
     async def spawn(self, protocol: asyncio.SubprocessProtocol, launch: Launch) -> Child:
         """Start it, as `supervisor.process.spawn` would: running, its readers paused. Give it to `Supervisor(spawn=)`.
@@ -118,15 +119,28 @@ class FakeChild:
         """Let its start fail. An OSError becomes the `SpawnError` that the system's own would.
 
         What was missing is then diagnosed as ever: from the number and from what is on the disk [F6].
+
+        Raises: TypeError, ValueError for what no start fails with; RuntimeError if it was started already.
         """
+        check_failure(error)
+        if self._transport is not None:
+            raise RuntimeError("the fake child was started already")
         self._failure = error
 
     async def started(self) -> Launch:
-        """Return what it was started with, once it runs. Raises: RuntimeError if its start failed."""
+        """Return what it was started with, once it runs.
+
+        Raises: RuntimeError if its start failed; UnexpectedCommand if `FakeChildren` was asked for something else.
+        """
         await self._settled_start.wait()
         if self.launched is None or self._transport is None:
-            raise RuntimeError("the fake child's start failed")
+            raise anew(self._why_not_started)
         return self.launched
+
+    def not_coming(self, why: Exception) -> None:
+        """Whoever waits for its start gets an exception like `why`; it may come all the same. See `FakeChildren`."""
+        self._why_not_started = why
+        self._settled_start.set()
 
     def _start(self, protocol: asyncio.SubprocessProtocol, launch: Launch) -> Child:
         if isinstance(self._failure, SpawnError):
@@ -136,15 +150,7 @@ class FakeChild:
         if self._failure is not None:
             raise self._failure
         loop = asyncio.get_running_loop()
-        ours: dict[int, int] = {}
-        theirs: dict[int, int] = {}
-        with ExitStack() as undo:
-            undo.callback(close_all, ours)
-            undo.callback(close_all, theirs)
-            open_ends(launch, ours, theirs)
-            if launch.merge:
-                theirs[2] = os.dup(theirs[1])
-            undo.pop_all()
+        ours, theirs = open_pipes(launch)
         self._stdin = ReadEnd(loop, theirs[0])
         self._outputs = {"stdout": WriteEnd(loop, theirs[1]), "stderr": WriteEnd(loop, theirs[2])}
         self._transport = ScriptedTransport(loop, protocol, self.pid, ours, self)
@@ -157,8 +163,6 @@ class FakeChild:
             self._playing = loop.create_task(self._play(self._script))
         return self._transport
 
-    # What it does
-
     async def feed(self, data: bytes, stream: StreamName = "stdout") -> None:
         """Write to its stdout or stderr; return when all is in the pipe, which may be before anybody has read it.
 
@@ -167,9 +171,12 @@ class FakeChild:
         Raises:
             BrokenPipeError: the supervisor ended the child, or reads no more of it.
             RuntimeError: the script itself has ended the child or closed the stream, or its start failed.
+            TypeError, ValueError: no bytes, or no such stream.
 
         Cancellation: a part of `data` may be in the pipe.
         """
+        check_stream(stream)
+        check_data(data)
         await self.started()
         await self._outputs[stream].write(data)
 
@@ -177,7 +184,10 @@ class FakeChild:
         """Close its stdout or stderr while it runs on; a merged pipe ends when both are closed. May be called again.
 
         After `exit(hold_pipes=True)` it is the descendant's, which ends with the second of them.
+
+        Raises: ValueError for another stream.
         """
+        check_stream(stream)
         self._closed.add(stream)
         if self._transport is not None:
             self._close_output(stream)
@@ -195,7 +205,7 @@ class FakeChild:
         """
         status = status_of(code, signal)
         if self._status is not None:
-            raise RuntimeError(f"the fake child has ended already: {self._status}")
+            raise RuntimeError(f"the fake child has ended already, {told(self._status)}")
         if hold_pipes and self._all_closed():
             raise RuntimeError("no pipe is open that a descendant could hold")
         self._status = status
@@ -214,12 +224,10 @@ class FakeChild:
     def on_signal(self, number: int, reaction: Reaction) -> None:
         """React like that to each signal of this number from now on: `ignore()`, `exit_with()`, `delay()`.
 
-        Raises: ValueError for what no process can do: end otherwise on a KILL.
+        Raises: ValueError for what no process can do: end otherwise on a KILL; TypeError for what is no reaction.
         """
         check_reaction(number, reaction)
         self._reactions[int(number)] = reaction
-
-    # What is done to it
 
     async def read_stdin(self, count: int | None = None) -> bytes:
         """Read the next `count` bytes of its stdin, fewer only at the end of file; None: all up to there.
@@ -239,12 +247,16 @@ class FakeChild:
         return b"" if self._stdin is None else bytes(self._stdin.received)
 
     async def received(self, number: int) -> None:
-        """Return once it has taken a signal of this number."""
-        while number not in self.signals:
+        """Return once it has taken a signal of this number.
+
+        Raises: as `feed`, if it has ended without; ValueError if there is no such signal.
+        """
+        wanted = signals.Signals(number)
+        while wanted not in self.signals:
+            if self._why_over is not None:
+                raise anew(self._why_over)
             self._signal_taken.clear()
             await self._signal_taken.wait()
-
-    # The tree, as the transport sees it
 
     def members(self) -> tuple[int, ...]:
         """Return the pids of the live members of its group. Called by the transport."""
@@ -269,8 +281,6 @@ class FakeChild:
             self._playing.cancel()
         self._close_ends(BrokenPipeError("the supervisor has released the fake child"))
 
-    # Inside
-
     def _react(self, number: int, reaction: Reaction) -> None:
         match reaction:
             case Ignore():
@@ -294,19 +304,21 @@ class FakeChild:
             self._transport.watch.end(status)
 
     async def _play(self, script: Script) -> None:
-        with suppress(BrokenPipeError):  # the supervisor has ended the child in the middle of it
-            try:
-                await script(self)
-            except BrokenPipeError:
-                raise
-            except Exception as error:  # noqa: BLE001 - a test's own code: the job must end, and the test hear of it
-                message = "the script of a fake child failed; the child ends by SIGABRT"
-                asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
-                self._end(Signalled(signals.SIGABRT), message)
+        try:
+            running = script(self)
+            check_script(running)
+            await running
+        except BrokenPipeError:
+            return  # the supervisor has ended the child in the middle of it
+        except Exception as error:  # noqa: BLE001 - a test's own code: the job must end, and the test hear of it
+            self.script_error = error
+            message = "the script of a fake child failed; the child ends by SIGABRT"
+            asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
+            self._end(Signalled(signals.SIGABRT), message)
 
     def _leave(self, transport: ScriptedTransport, status: Exited | Signalled) -> None:
         if not self._descendant:
-            self._close_ends(RuntimeError(f"the fake child has ended by its script: {status}"))
+            self._close_ends(RuntimeError(f"the fake child has ended by its script, {told(status)}"))
         transport.watch.end(status)
 
     def _close_output(self, stream: StreamName) -> None:
@@ -319,6 +331,8 @@ class FakeChild:
         return self._closed >= {"stdout", "stderr"}
 
     def _close_ends(self, why: Exception) -> None:
+        self._why_over = self._why_over or why
+        self._signal_taken.set()
         for end in (self._stdin, *self._outputs.values()):
             if end is not None:
                 end.close(why)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Final, Self
 
 from .fake_child import FakeChild
+from .mistakes import check_list, checked_argument
 
 if TYPE_CHECKING:
     import asyncio
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from ..process import Child, Launch
     from .fake_child import Script
 
-Pattern = Sequence[str | EllipsisType] | Callable[[tuple[str, ...]], bool] | None
+Pattern = Sequence[str | os.PathLike[str] | EllipsisType] | Callable[[tuple[str, ...]], bool] | None
 """Which commands are meant: these arguments, where `...` at the end stands for any others; those of which a function
 says True; None: any."""
 
@@ -68,14 +70,16 @@ class FakeChildren:
             child: The child; a new one if it is not given.
             script: What a new child does by itself.
 
-        Raises: ValueError for a child and a script, or a `...` that is not the last argument.
+        Raises: ValueError for a child and a script, or a `...` that is not the last argument; TypeError for what is no
+            command.
         """
         if child is not None and script is not None:
             raise ValueError("a child has its script already")
-        if isinstance(command, str):
-            raise ValueError("a command is a list; a shell's has its text as the last argument")  # noqa: TRY004 - a slip
-        if not callable(command) and command is not None and ... in command[:-1]:
-            raise ValueError("... stands for the rest of the arguments, so it comes last")
+        if not callable(command) and command is not None:
+            check_list(command)
+            command = [part if isinstance(part, EllipsisType) else checked_argument(part) for part in command]
+            if ... in command[:-1]:
+                raise ValueError("... stands for the rest of the arguments, so it comes last")
         made = child or FakeChild(script, clock=self._clock)
         self._expected.append((command, made))
         return made
@@ -93,13 +97,21 @@ class FakeChildren:
                 self.started.append(child)
                 return await child.spawn(protocol, launch)
         self._unexpected.append(launch.argv)
-        raise UnexpectedCommand(self._told_unexpected(launch.argv))
+        unexpected = UnexpectedCommand(self._told_unexpected(launch.argv))
+        for _, child in self._expected:
+            child.not_coming(unexpected)  # else a test that feeds one of them would wait for ever
+        raise unexpected
 
     def check(self) -> None:
-        """Return if every command that was expected was started, and no other one.
+        """Return if every command that was expected was started, and no other one, and no child's script has failed.
 
-        Raises: UnexpectedCommand, also where the code under test has swallowed the first; MissingCommand.
+        Raises: what a script has raised; UnexpectedCommand, also where the code under test has swallowed the first;
+            MissingCommand.
         """
+        __tracebackhide__ = True
+        for child in self.started:
+            if child.script_error is not None:
+                raise child.script_error
         if self._unexpected:
             raise UnexpectedCommand(self._told_unexpected(*self._unexpected))
         if self._expected:
@@ -141,7 +153,7 @@ def _shown(pattern: Pattern) -> str:
         return "any command"
     if callable(pattern):
         return f"a command for which {getattr(pattern, '__qualname__', repr(pattern))} says True"
-    return " ".join("..." if isinstance(part, EllipsisType) else shlex.quote(part) for part in pattern)
+    return " ".join("..." if isinstance(part, EllipsisType) else shlex.quote(str(part)) for part in pattern)
 
 
 def _listed(*lines: str) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import os
 import threading
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 CLEARANCE: Final = 2.0
@@ -19,6 +22,10 @@ CLEARANCE: Final = 2.0
 turn. Nothing waits for them to pass unless something is left."""
 LOOK_AGAIN: Final = 0.005
 """Seconds between two looks."""
+LOOKS_UNCOLLECTED: Final = 100
+"""Looks between two collections, of which one takes as long as twenty looks."""
+HIERARCHIES: Final = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
+"""Where the unified hierarchy is mounted, by itself or beside those of version 1, which are every program's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +62,16 @@ class Belongings:
 class assert_no_leaks:  # noqa: N801 - read as what it does: `with assert_no_leaks():`
     """A context manager, `with` or `async with`: nothing that was begun inside may be left at its end.
 
-    An end that becomes visible a moment later is waited for, `clearance` seconds at most; only `async with` lets the
-    loop run meanwhile, which closing a pipe or ending a task needs. If an exception is on its way already, nothing is
+    An end that becomes visible a moment later is waited for, some `clearance` seconds; only `async with` lets the loop
+    run meanwhile, which closing a pipe or ending a task needs. If an exception is on its way already, nothing is
     checked.
 
     Raises: AssertionError with all that is left.
     """
 
     def __init__(self, *, clearance: float = CLEARANCE) -> None:
-        self._clearance: Final = clearance
         self._before: Belongings | None = None
+        self._looks: Final = max(2, math.ceil(clearance / LOOK_AGAIN))
 
     def __enter__(self) -> Self:
         """Look."""
@@ -75,11 +82,10 @@ class assert_no_leaks:  # noqa: N801 - read as what it does: `with assert_no_lea
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Look again, for a while."""
-        deadline = time.monotonic() + self._clearance
-        while error is None and (left := self._left()):
-            if time.monotonic() >= deadline:
-                raise _leak(left)
-            time.sleep(LOOK_AGAIN)
+        __tracebackhide__ = True
+        if error is None:
+            for _ in self._rests():
+                time.sleep(LOOK_AGAIN)
 
     async def __aenter__(self) -> Self:
         """Look."""
@@ -89,19 +95,32 @@ class assert_no_leaks:  # noqa: N801 - read as what it does: `with assert_no_lea
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Look again, for a while."""
-        deadline = time.monotonic() + self._clearance
-        while error is None and (left := self._left()):
-            if time.monotonic() >= deadline:
-                raise _leak(left)
-            await asyncio.sleep(LOOK_AGAIN)
+        __tracebackhide__ = True
+        if error is None:
+            for _ in self._rests():
+                await asyncio.sleep(LOOK_AGAIN)
 
-    def _left(self) -> list[str]:
+    def __del__(self) -> None:
+        """Say that it was only called: that checks nothing, and looks as if it did."""
+        if self._before is None:
+            warnings.warn("assert_no_leaks() checks a block: `with assert_no_leaks():`", RuntimeWarning, stacklevel=1)
+
+    def _rests(self) -> Iterator[None]:
+        """Yield for a rest before each further look, until nothing is left. Raises: AssertionError after the last look.
+
+        Looks are counted, not seconds: on a machine that stands still for seconds nothing has ended meanwhile.
+        """
+        __tracebackhide__ = True
         assert self._before is not None, "it was not entered"
-        left = Belongings.now().beyond(self._before)
-        if left:
-            gc.collect()  # a cycle may hold a descriptor that nobody can use
-            left = Belongings.now().beyond(self._before)
-        return left
+        for look in range(self._looks):
+            if not Belongings.now().beyond(self._before):
+                return
+            if look % LOOKS_UNCOLLECTED == 0:
+                gc.collect()  # a cycle may hold a descriptor that nobody can use
+            yield
+        gc.collect()
+        if left := Belongings.now().beyond(self._before):
+            raise _leak(left)
 
 
 def _leak(left: list[str]) -> AssertionError:
@@ -150,5 +169,7 @@ def _cgroups() -> set[str]:
     ours = next((line[3:] for line in lines if line.startswith("0::")), None)
     if ours is None:
         return set()
-    root = Path("/sys/fs/cgroup") / ours.lstrip("/")
-    return {str(Path(path) / name) for path, names, _ in os.walk(root) for name in names}
+    root = next((place for place in HIERARCHIES if (place / "cgroup.controllers").exists()), None)
+    if root is None:
+        return set()
+    return {str(Path(path) / name) for path, names, _ in os.walk(root / ours.lstrip("/")) for name in names}

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
+from ..process.start import close_all, open_ends
 from ..process.writer import write_without_sigpipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ..process import Launch
 
 READ_BYTES: Final = 64 * 1024
 """The most that one read(2) takes: a pipe's default capacity (pipe(7))."""
@@ -47,9 +51,9 @@ class End:
             self._waiter.set_result(None)
 
     def check_open(self) -> None:
-        """Raise what `close()` was given, anew each time, so that no traceback grows."""
+        """Raise an exception like `close()` was given, a new one each time, so that no traceback grows."""
         if self._why_closed is not None:
-            raise type(self._why_closed)(*self._why_closed.args)
+            raise anew(self._why_closed)
 
     async def _ready(
         self, watch: Callable[[int, Callable[[], None]], object], unwatch: Callable[[int], object]
@@ -68,6 +72,28 @@ class End:
         unwatch, self._unwatch = self._unwatch, None
         if unwatch is not None:
             unwatch(self._descriptor)
+
+
+def anew(why: Exception) -> Exception:
+    """Return a new exception like `why`."""
+    return type(why)(*why.args)
+
+
+def open_pipes(launch: Launch) -> tuple[dict[int, int], dict[int, int]]:
+    """Return our ends of a child's pipes, and its own, by its descriptors; a merged stderr is a second end of stdout's.
+
+    Raises: OSError if there are no descriptors left; none is kept then.
+    """
+    ours: dict[int, int] = {}
+    theirs: dict[int, int] = {}
+    with ExitStack() as undo:
+        undo.callback(close_all, ours)
+        undo.callback(close_all, theirs)
+        open_ends(launch, ours, theirs)
+        if launch.merge:
+            theirs[2] = os.dup(theirs[1])
+        undo.pop_all()
+    return ours, theirs
 
 
 class WriteEnd(End):

@@ -30,6 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail the test itself, and not its teardown, for a command that was or was not started."""
+    __tracebackhide__ = True  # nor show this file, which says nothing
     result = yield
     arguments: dict[str, Any] = getattr(item, "funcargs", {})  # only a function has them, not a doctest
     children: FakeChildren | None = arguments.get("fake_children")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..sansio.exits import Exited, Signalled
+from .mistakes import check_code
 
-HIGHEST_CODE: Final = 255
 HARMLESS: Final = frozenset(
     {signals.SIGCHLD, signals.SIGCONT, signals.SIGURG, signals.SIGWINCH}
     | {signals.SIGSTOP, signals.SIGTSTP, signals.SIGTTIN, signals.SIGTTOU}
@@ -61,20 +61,33 @@ def exit_with(code: int | None = None, *, signal: int | None = None) -> Reaction
 def delay(seconds: float, then: Reaction | None = None) -> Reaction:
     """React by `then` after so many seconds of the child's clock; None: as a process does by default.
 
-    Raises: ValueError for a negative number.
+    Raises: ValueError for a negative number; TypeError for what is no reaction.
     """
     if not seconds >= 0:
         raise ValueError("a reaction comes after its signal")
-    return Delay(seconds, then or Default())
+    late = Delay(seconds, Default() if then is None else then)
+    _last(late)
+    return late
 
 
 def check_reaction(number: int, reaction: Reaction) -> None:
-    """Raise ValueError for a reaction that no process can have: KILL and STOP have no handler (signal(7))."""
+    """Raise for a reaction that no process can have: ValueError, as KILL and STOP have no handler (signal(7)).
+
+    Raises: TypeError for what is no reaction.
+    """
+    known = signals.Signals(number)
+    if isinstance(_last(reaction), ExitWith) and known in UNCATCHABLE:
+        raise ValueError(f"{known.name} cannot be caught: it can be ignored (state D) or delayed")
+
+
+def _last(reaction: object) -> Ignore | Default | ExitWith:
+    """Return what happens in the end."""
     last = reaction
     while isinstance(last, Delay):
         last = last.then
-    if signals.Signals(number) in UNCATCHABLE and isinstance(last, ExitWith):
-        raise ValueError(f"{signals.Signals(number).name} cannot be caught: it can be ignored (state D) or delayed")
+    if not isinstance(last, Ignore | Default | ExitWith):
+        raise TypeError("a reaction is made by calling ignore(), exit_with() or delay()")
+    return last
 
 
 def status_of(code: int | None, signal: int | None) -> Exited | Signalled:
@@ -85,6 +98,11 @@ def status_of(code: int | None, signal: int | None) -> Exited | Signalled:
         if signals.Signals(signal) in HARMLESS:
             raise ValueError(f"signal {int(signal)} does not end a process")
         return Signalled(int(signal))
-    if not 0 <= (code or 0) <= HIGHEST_CODE:
-        raise ValueError("an exit code is 0 to 255")
+    if code is not None:
+        check_code(code)
     return Exited(code or 0)
+
+
+def told(status: Exited | Signalled) -> str:
+    """Return how it ended, in words."""
+    return f"with code {status.code}" if isinstance(status, Exited) else f"by {signals.Signals(status.signal).name}"

@@ -11,6 +11,7 @@ from ..process import Child, Launch
 from ..process import spawn as spawn_child
 from ..sansio.exits import Lost
 from .history import Closed, Ended, History, Moment, Wrote
+from .mistakes import check_list, checked_argument
 
 if TYPE_CHECKING:
     import os
@@ -43,11 +44,13 @@ async def record(
         SpawnError: it cannot be started.
         TimeoutError: it did not exit within `time_limit` seconds; its process group was killed.
         RuntimeError: nobody saw how it ended.
+        TypeError: the command is no list of arguments.
 
     Cancellation: its process group was killed, and nothing of it is left.
     """
     recorder = Recorder()
-    launch = Launch(tuple(command), None if cwd is None else str(cwd), env, merge=merge)
+    check_list(command)
+    launch = Launch(tuple(map(checked_argument, command)), None if cwd is None else str(cwd), env, merge=merge)
     listener = _Listener()
     child = await recorder.spawn(listener, launch)
     try:

@@ -97,11 +97,13 @@ class VirtualClock:
         What was begun before (output on its way, a file being written) is finished first, and what begins at a deadline
         before the next one.
 
-        Raises: ValueError for a negative number; as `settle`.
+        Raises: ValueError for a number that is negative or infinite; as `settle`.
         Cancellation: a part of the time has passed.
         """
         if not seconds >= 0:
             raise ValueError("time does not go back")
+        if math.isinf(seconds):
+            raise ValueError("time does not come to an end")
         until = self._now + seconds
         await self.settle()
         while (alarm := self._next(until)) is not None:
@@ -123,7 +125,11 @@ class VirtualClock:
         """Inside, time jumps to the next deadline whenever nothing else can run.
 
         A task that waits for anything but this clock (a real sleep, a socket, another thread) does not hold time up.
+
+        Raises: RuntimeError in a block where it jumps already.
         """
+        if self._armed is not None:
+            raise RuntimeError("time jumps already")
         self._armed = asyncio.Event()
         task = asyncio.get_running_loop().create_task(self._jump(self._armed))
         try:

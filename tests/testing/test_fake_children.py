@@ -105,7 +105,7 @@ async def test_expectations_that_mean_nothing_are_refused() -> None:
     children = FakeChildren()
     with pytest.raises(ValueError, match="comes last"):
         children.expect(["git", ..., "status"])
-    with pytest.raises(ValueError, match="a list"):
+    with pytest.raises(TypeError, match="a list of arguments, not str"):
         children.expect("git status")
     with pytest.raises(ValueError, match="script already"):
         children.expect(["git"], child=FakeChild(), script=say)

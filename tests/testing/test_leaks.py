@@ -7,15 +7,13 @@ import os
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+import time
+from pathlib import Path
 
 import pytest
 
 from supervisor import Supervisor
 from supervisor.testing import FakeChild, assert_no_leaks, leaks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HASTE = 0.05
 """Seconds in which what is left here does not go."""
@@ -71,9 +69,34 @@ def test_a_cgroup_that_is_left_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         groups.add(str(tmp_path))
 
 
-def test_cgroups_are_read_from_the_unified_hierarchy() -> None:
-    """Absolute paths below the system's own mount, if it has one."""
-    assert all(path.startswith("/sys/fs/cgroup/") for path in leaks._cgroups())
+@pytest.mark.skipif(not Path("/proc/self/cgroup").exists(), reason="the system has no control groups")
+def test_cgroups_are_read_from_the_unified_hierarchy_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those below our own group; what is mounted beside it, or instead, has everybody's groups."""
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    ours = next((line[3:].lstrip("/") for line in lines if line.startswith("0::")), None)
+    if ours is None:
+        pytest.skip("the system has no unified hierarchy")
+    (tmp_path / "memory" / "others").mkdir(parents=True)
+    unified = tmp_path / "unified"
+    (unified / ours / "mine" / "below").mkdir(parents=True)
+    monkeypatch.setattr(leaks, "HIERARCHIES", (tmp_path, unified))
+    assert leaks._cgroups() == set()
+    (unified / "cgroup.controllers").touch()
+    assert leaks._cgroups() == {str(unified / ours / "mine"), str(unified / ours / "mine" / "below")}
+
+
+@pytest.mark.asyncio
+async def test_looks_that_take_long_leave_time_for_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that stands still, looking alone takes longer than the clearance."""
+    monkeypatch.setattr(leaks, "_cgroups", lambda: set(time.sleep(2 * HASTE) or ()))
+    async with assert_no_leaks(clearance=HASTE):
+        asyncio.get_running_loop().create_task(asyncio.sleep(HASTE))
+
+
+def test_a_call_that_checks_nothing_says_so() -> None:
+    """`assert_no_leaks()` alone reads as if it did."""
+    with pytest.warns(RuntimeWarning, match="checks a block"):
+        assert_no_leaks()
 
 
 @pytest.mark.asyncio

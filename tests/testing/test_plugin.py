@@ -140,9 +140,19 @@ def test_a_wrong_or_missing_command_fails_the_test_itself(tmp_path: Path) -> Non
 
     def test_no_loop(fake_children):
         fake_children.expect(["never"])
+
+    async def look(child):
+        assert child.launched.cwd == "/elsewhere"
+
+    @pytest.mark.asyncio
+    async def test_script(supervisor, fake_children):
+        fake_children.expect(script=look)
+        await supervisor.run(["x"])
     """
     counts, printed = run(tmp_path, text, "-q", "-ra")
-    assert counts == {"failed": 4}, printed
+    assert counts == {"failed": 5}, printed
+    assert "assert None == '/elsewhere'" in printed
+    assert "plugin.py" not in printed, "what is ours is not shown"
     assert "MissingCommand: a command was expected and never started:" in printed
     assert "UnexpectedCommand: a command was not expected:" in printed
     assert "FAILED test_it.py::test_its_own - KeyError: 'of its own'" in printed
