@@ -26,13 +26,16 @@ if TYPE_CHECKING:
         TooManyJobs,
         UnknownCapture,
     )
+    from .handing import export_captures, resolve, share_capture
     from .job import Job
     from .limits import Limits
+    from .publishing import OpenCapture, open_capture, publish_text
     from .recovering import list_captures, recover, remove_captures
     from .request import PIPE
     from .sansio.cursor import Cursor
     from .sansio.page import Page
     from .sansio.receipt import Receipt
+    from .sansio.rules import Rule
     from .supervisor import Supervisor
 
 __all__ = [
@@ -44,19 +47,26 @@ __all__ = [
     "JobFailed",
     "Limits",
     "LiveCapture",
+    "OpenCapture",
     "Page",
     "Receipt",
+    "Rule",
     "SpawnError",
     "StorageError",
     "Supervisor",
     "SupervisorError",
     "TooManyJobs",
     "UnknownCapture",
+    "export_captures",
     "follow_capture",
     "list_captures",
+    "open_capture",
+    "publish_text",
     "read_capture",
     "recover",
     "remove_captures",
+    "resolve",
+    "share_capture",
 ]
 
 if not TYPE_CHECKING:  # else a type checker would take any name for one of ours
@@ -75,13 +85,16 @@ if not TYPE_CHECKING:  # else a type checker would take any name for one of ours
                 "TooManyJobs",
                 "UnknownCapture",
             ),
+            "handing": ("export_captures", "resolve", "share_capture"),
             "job": ("Job",),
             "limits": ("Limits",),
+            "publishing": ("OpenCapture", "open_capture", "publish_text"),
             "recovering": ("list_captures", "recover", "remove_captures"),
             "request": ("PIPE",),
             "sansio.cursor": ("Cursor",),
             "sansio.page": ("Page",),
             "sansio.receipt": ("Receipt",),
+            "sansio.rules": ("Rule",),
             "supervisor": ("Supervisor",),
         },
     )

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from .storage import Capture
 
 DESCRIPTORS: Final[dict[StreamName, int]] = {"stdout": 1, "stderr": 2}
-TREE_BY_GROUP: Final = "tree-by-group"
-"""The limitation that is named after a forced ending: members that left the process group were not reached [F3]."""
 TREE_WATCH_SECONDS: Final = 0.02
 """How often a tree that is being ended is looked at: below what a person notices, above what a scan of /proc costs."""
 
@@ -79,7 +77,13 @@ class Course:
         self.opening: Final = asyncio.Lock()
         """Held while a foreground run's capture is opened, which both streams may ask for."""
         self.survivors: tuple[int, ...] | None = None
-        """What is still alive of the child's group, once it was released; None where nobody can know."""
+        """What is still alive of the child's tree, once it was released; None where nobody can know."""
+        self.holders: tuple[int, ...] | None = None
+        """Who kept a pipe open past the drain window; None if that did not happen, or nobody can know."""
+        self.tree_ended = False
+        """Whether the tree was asked to end."""
+        self.unseen = False
+        """Whether the tree was ended and nobody can know what is left of it."""
         self.feeder: asyncio.Task[None] | None = None
         self.clean_command: tuple[NeedleSet, tuple[str, ...]] | None = None
         """The argv as a receipt may show it, and the known values that were searched for in it."""
@@ -87,6 +91,13 @@ class Course:
         self._timer: Handle | None = None
         self._timer_at: float | None = None
         self._awaiting_backlog: dict[StreamName, int] = {}
+
+    @property
+    def kill_confirmed(self) -> bool | None:
+        """Whether all that was to be ended is seen to be gone; None where nobody can know. Settled after `release`."""
+        if self.tree_ended and (self.unseen or self.survivors):
+            return False if self.survivors else None
+        return self.lifecycle.kill_confirmed
 
     def know_anew(self) -> None:
         """Search what the streams have not decided yet for all values that are known now [C5]."""
@@ -134,7 +145,8 @@ class Course:
             return
         self.ended = self.services.clock.now()
         self.ended_at = self.services.clock.wall()
-        self.act(self.lifecycle.leader_exited(self.child.exit))
+        end_rest = self.request.options.on_exit == "end" and self.child.group_members() != ()
+        self.act(self.lifecycle.leader_exited(self.child.exit, end_rest_at=self.ended if end_rest else None))
         self._watch_tree()
 
     def output_seen(self, name: StreamName, data: bytes) -> None:
@@ -159,18 +171,21 @@ class Course:
             self.act(self.lifecycle.backlog_read(self.services.clock.now()))
 
     def release(self) -> None:
-        """Reap the child, and look what it left behind. One that cannot be killed is given up [F3, F10]."""
+        """Look what the child left behind, and reap it. One that cannot be killed is given up [F3, F10]."""
         child = self.child
         if child is None:
             return
+        self.survivors = child.survivors()
+        if not self.survivors and self.holders is None and any(pump.cut for pump in self.pumps.values()):
+            self.survivors = None  # somebody held the pipe, whom we cannot see
         if child.exit is None:
-            self.survivors = child.group_members()
             child.abandon()
         else:
             child.release()
-            self.survivors = child.survivors()
-        if self.lifecycle.cause is not None:
-            self.limitations.append(TREE_BY_GROUP)
+        if self.tree_ended and self.survivors is None:
+            self.unseen = True
+        if self.tree_ended and child.tree_limitation is not None:
+            self.limitations.append(child.tree_limitation)
 
     def hold(self) -> None:
         """We stopped reading a stream: its child is held up by us."""
@@ -193,6 +208,7 @@ class Course:
             case Action.SETTLE:
                 self.over.set_result(None)
             case Action.TERMINATE_TREE if child is not None:
+                self.tree_ended = True
                 child.signal_group(signal.SIGTERM)
                 # A stopped member would take the TERM only when somebody continues it (facts 2).
                 child.signal_group(signal.SIGCONT)
@@ -213,8 +229,9 @@ class Course:
             return
         if lifecycle.status is None:
             return  # the leader's exit is told, and then the tree is looked at
-        members = child.group_members()
+        members = child.press()
         if members is None:
+            self.unseen = True
             # Nobody can see whether a member is left, so none gets a grace that might never be used.
             child.signal_group(signal.SIGKILL)
         if not members:
@@ -241,6 +258,7 @@ class Course:
             self.act(self.lifecycle.backlog_read(self.services.clock.now()))
 
     def _cut_pipes(self, child: Child) -> None:
+        self.holders = child.holders()
         for name, pump in self.pumps.items():
             if not pump.ended:
                 pump.cut = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from .course import DESCRIPTORS, Course
@@ -17,7 +18,7 @@ from .live import Window
 from .matching import matcher_for
 from .pump import Pump
 from .rawcopy import RawCopying, first_bytes, raw_name
-from .reporting import not_searched, pending_receipt
+from .reporting import clean, not_searched, pending_receipt
 from .request import PIPE
 from .sansio.preview import Preview
 from .sansio.retention import RawRetention, Retention
@@ -196,6 +197,7 @@ async def _record(course: Course) -> None:
         "schema": 1,
         "owner": {"name": owner.name, **owner.identity},
         "kept": course.kept,
+        "environment": _environment(course),
         "receipt": json.loads(pending_receipt(course).fitted().to_json()),
     }
     try:
@@ -203,6 +205,14 @@ async def _record(course: Course) -> None:
     except StorageError as error:
         for pump in course.pumps.values():
             pump.end_retention(error.reason)
+
+
+def _environment(course: Course) -> dict[str, object]:
+    """Return how the environment was changed, by names; a name may contain a known value as well as any text [C8]."""
+    changes = course.request.environment
+    needles = course.services.needles(course.request.options.env)
+    names = {key: [clean(needles, name) for name in getattr(changes, key)] for key in ("set", "removed")}
+    return {**asdict(changes), **names}
 
 
 def _feed_stdin(course: Course) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from .sansio.engines import stdlib
-from .sansio.rules import DEFAULT_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,8 +92,9 @@ def _matchers() -> WeakKeyDictionary[NeedleSet, dict[RuleSet, Matcher]]:
     return made
 
 
-def matcher_for(needles: NeedleSet, rules: RuleSet = DEFAULT_RULES) -> Matcher:
-    """Return this thread's matcher of `needles` and `rules`, kept as long as the needles are."""
+def matcher_for(needles: NeedleSet, rules: RuleSet | None = None) -> Matcher:
+    """Return this thread's matcher of `needles` and `rules`, or theirs, kept as long as the needles are."""
+    rules = rules or needles.rules
     matchers = _matchers().setdefault(needles, {})
     if rules not in matchers:
         matchers[rules] = Matcher(needles, rules)

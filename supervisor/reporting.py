@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from .sansio.exits import Exited, Signalled
+from .sansio.leftover import carried
 from .sansio.preview import share
 from .sansio.receipt import (
     RECEIPT_BYTES,
@@ -22,6 +23,7 @@ from .sansio.receipt import (
     worst,
 )
 from .sansio.redactor import UNDECIDED
+from .sansio.routes import unreached
 from .sansio.sanitizer import sanitise_text
 
 if TYPE_CHECKING:
@@ -32,8 +34,23 @@ if TYPE_CHECKING:
     from .pump import Pump
     from .sansio.needles import NeedleSet
     from .sansio.preview import PreviewText
-    from .sansio.words import StreamName
-    from .storage import PublishOutcome, Sealed, SealedStream
+    from .sansio.words import CaptureReason, StreamName
+    from .storage import Capture, PublishOutcome, Sealed, SealedStream
+
+
+class Keeper(Protocol):
+    """Whatever has a capture, or knows why it has none."""
+
+    @property
+    def capture(self) -> Capture | None:
+        """The files."""
+        ...
+
+    @property
+    def unavailable(self) -> CaptureReason | None:
+        """Why there are none."""
+        ...
+
 
 NOT_SEARCHED: Final = "secret-not-searched"
 """The limitation that is named, with the variable's name, where a value is too short, too common or too long [C5]."""
@@ -71,7 +88,8 @@ def after_publication(receipt: Receipt, outcome: PublishOutcome) -> Receipt:
     if outcome.error is None:
         return receipt
     durability = Durability(barrier=False, directories=outcome.directories, error=outcome.error)
-    return receipt.model_copy(update={"durability": durability})
+    receipt = receipt.model_copy(update={"durability": durability})
+    return receipt if outcome.place == "here" else unreached(receipt, gone=outcome.place == "gone")
 
 
 def unspawned_receipt(course: Course, error: SpawnError) -> Receipt:
@@ -80,7 +98,7 @@ def unspawned_receipt(course: Course, error: SpawnError) -> Receipt:
     for name in course.pumps:
         streams[name] = StreamFacts(state="unavailable", reason="not-started", raw=RawCounts(observed=0))
     receipt = _receipt(course, sealed=None, settled=True)
-    process = ProcessFacts(state="not-started", error=_clean(_known_values(course), str(error)))
+    process = ProcessFacts(state="not-started", error=clean(_known_values(course), str(error)))
     capture = CaptureFacts(state="unavailable", reason="not-started")
     now = course.services.clock.wall()
     return receipt.model_copy(
@@ -97,9 +115,9 @@ def _receipt(course: Course, *, sealed: Sealed | None, settled: bool) -> Receipt
     return Receipt(
         capture_id=course.capture_id,
         job_id=course.job_id,
-        call_id=None if request.options.call_id is None else _clean(needles, request.options.call_id),
-        conversation=None if conversation is None else str(conversation.directory),
-        label=None if request.options.label is None else _clean(needles, request.options.label),
+        call_id=None if request.options.call_id is None else clean(needles, request.options.call_id),
+        conversation=None if conversation is None else carried(str(conversation.directory)),
+        label=None if request.options.label is None else clean(needles, request.options.label),
         command=_command(course, needles) if request.options.record_command else None,
         started_at=course.started_at,
         ended_at=ended_at,
@@ -108,7 +126,7 @@ def _receipt(course: Course, *, sealed: Sealed | None, settled: bool) -> Receipt
         capture=worst(streams.values()),
         streams=streams,
         usage=_usage(course),
-        durability=None if sealed is None else _durability(needles, sealed),
+        durability=None if sealed is None else durability_facts(needles, sealed),
         limitations=_limitations(course, needles),
     )
 
@@ -125,7 +143,7 @@ def _command(course: Course, needles: NeedleSet) -> tuple[str, ...]:
         for part in course.request.shown_command:
             if size > RECEIPT_BYTES:
                 break
-            parts.append(_clean(needles, part))
+            parts.append(clean(needles, part))
             size += len(parts[-1]) + len('"",')
         known = course.clean_command = needles, tuple(parts)
     return known[1]
@@ -135,11 +153,12 @@ def _limitations(course: Course, needles: NeedleSet) -> tuple[str, ...]:
     """Return what could not be given; the directory's own list grows while captures are made and synced."""
     conversation = course.services.conversation if course.capture is not None else None
     words = (*(() if conversation is None else conversation.limitations), *course.limitations)
-    return tuple(dict.fromkeys(_clean(needles, word) for word in words))
+    return tuple(dict.fromkeys(clean(needles, word) for word in words))
 
 
-def _durability(needles: NeedleSet, sealed: Sealed) -> Durability:
-    error = None if sealed.error is None else _clean(needles, sealed.error)
+def durability_facts(needles: NeedleSet, sealed: Sealed) -> Durability:
+    """Return what the first half of publication says of the barrier."""
+    error = None if sealed.error is None else clean(needles, sealed.error)
     return Durability(barrier=sealed.barrier, directories=sealed.directories, error=error)
 
 
@@ -155,8 +174,9 @@ def _process(course: Course, *, settled: bool) -> ProcessFacts:
         reason=reason,
         pid=None if course.child is None else course.child.get_pid(),
         forced=lifecycle.forced,
-        kill_confirmed=lifecycle.kill_confirmed if settled else None,
+        kill_confirmed=course.kill_confirmed if settled else None,
         survivors=course.survivors if settled else None,
+        holders=course.holders if settled else None,
     )
 
 
@@ -170,7 +190,7 @@ def _streams(course: Course, sealed: Sealed | None, *, settled: bool) -> Mapping
     facts: dict[StreamName, StreamFacts | None] = {"stdout": None, "stderr": None}
     for name, pump in course.pumps.items():
         known = None if sealed is None else sealed.streams[name]
-        stream = _stream(course, pump, previews.get(name), known, settled=settled)
+        stream = stream_facts(course, pump, previews.get(name), known, settled=settled)
         facts[name] = stream.model_copy(update={"raw_copy": _raw_copy(course, pump, sealed, settled=settled)})
     return facts
 
@@ -191,9 +211,10 @@ def _previews(course: Course) -> Mapping[StreamName, PreviewText]:
     return {name: text for name, text in texts.items() if text is not None}
 
 
-def _stream(
-    course: Course, pump: Pump, preview: PreviewText | None, sealed: SealedStream | None, *, settled: bool
+def stream_facts(
+    keeper: Keeper, pump: Pump, preview: PreviewText | None, sealed: SealedStream | None, *, settled: bool
 ) -> StreamFacts:
+    """Return the facts of one stream."""
     stream = pump.stream
     counts, text, sanitizer = stream.ledger.snapshot(), stream.preview, stream.sanitizer
     known = pump.boundary_known
@@ -218,8 +239,8 @@ def _stream(
         sha256=None if sealed is None else sealed.digest,
         preview=None if preview is None else PreviewFacts.model_validate(preview),
     )
-    facts = facts.model_copy(update=_place(course, pump, sealed))
-    return facts.model_copy(update=_ending(course, pump, sealed)) if settled else facts
+    facts = facts.model_copy(update=_place(keeper, pump, sealed))
+    return facts.model_copy(update=_ending(keeper, pump, sealed)) if settled else facts
 
 
 def _raw_copy(course: Course, pump: Pump, sealed: Sealed | None, *, settled: bool) -> RawCopy | None:
@@ -232,7 +253,7 @@ def _raw_copy(course: Course, pump: Pump, sealed: Sealed | None, *, settled: boo
     facts = RawCopy(
         reason=copy.reason,
         reference=f"{capture.reference}/{name}",
-        path=str(capture.path / name),
+        path=carried(str(capture.path / name)) if known is None or known.place == "here" else None,
         size=copy.size if copy.boundary_known else None,
     )
     if not settled:
@@ -243,24 +264,29 @@ def _raw_copy(course: Course, pump: Pump, sealed: Sealed | None, *, settled: boo
     return facts.model_copy(update={"state": state, "reason": reason})
 
 
-def _place(course: Course, pump: Pump, sealed: SealedStream | None) -> dict[str, str | None]:
-    """Return where the stream's text is."""
-    capture = course.capture
+def _place(keeper: Keeper, pump: Pump, sealed: SealedStream | None) -> dict[str, str | None]:
+    """Return where the stream's text is, never a path that leads nowhere [E7]."""
+    capture = keeper.capture
     if capture is None:
         inline = pump.stream.retaining and not pump.stream.muted
         return {"access": "inline" if inline else "unavailable"}
     name = capture.spools[pump.stream.name].path.name if sealed is None else sealed.name
-    return {"reference": f"{capture.reference}/{name}", "path": str(capture.path / name), "access": "local"}
+    if sealed is not None and sealed.place == "gone":
+        return {"access": "unavailable"}
+    reference = f"{capture.reference}/{name}"
+    if sealed is not None and sealed.place == "elsewhere":
+        return {"reference": reference, "access": "needs-transfer"}
+    return {"reference": reference, "path": carried(str(capture.path / name)), "access": "local"}
 
 
-def _ending(course: Course, pump: Pump, sealed: SealedStream | None) -> dict[str, object]:
+def _ending(keeper: Keeper, pump: Pump, sealed: SealedStream | None) -> dict[str, object]:
     """Return what a settled stream says of its capture."""
     stream = pump.stream
     if stream.muted:
         gone = dict.fromkeys(("representation", "encoding", "policy", "lines", "ends_with_newline", "redactions"))
         return {"state": "disabled", "reason": None, **gone}
-    if course.capture is None and course.unavailable is not None and stream.trusted:
-        return {"state": "unavailable", "reason": course.unavailable}
+    if keeper.capture is None and keeper.unavailable is not None and stream.trusted:
+        return {"state": "unavailable", "reason": keeper.unavailable}
     verdict = stream.verdict()
     if verdict.state == "complete" and sealed is not None and sealed.fault is not None:
         # After a failed data or name sync a capture is never complete [D4].
@@ -274,7 +300,7 @@ def _known_values(course: Course) -> NeedleSet:
     return course.services.needles(course.request.options.env)
 
 
-def _clean(needles: NeedleSet, text: str) -> str:
+def clean(needles: NeedleSet, text: str) -> str:
     """Return the text as it may be kept: labels, argv and errors pass the same redactor as output [C8].
 
     A defect of ours costs the text, never the receipt, and with it the child and its code [B5].

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncIterable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypedDict, overload
+from typing import Final, Literal, TypedDict, get_args, overload
 
 from .limits import not_negative, positive
 from .process import Launch
+from .sansio.environment import EnvChanges, EnvPolicy, changes, child_environment
 
 PIPE: Final = "pipe"
 """`stdin=PIPE`: the caller writes with `Job.write` and ends with `Job.write_eof`."""
@@ -26,6 +27,7 @@ Stdin = bytes | AsyncIterable[bytes] | Literal["pipe"] | None
 Command = str | Sequence[str | os.PathLike[str]]
 CaptureMode = Literal["spool", "none"]
 Keep = Literal["sanitised", "raw"]
+OnExit = Literal["leave", "end"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class Options:
     capture: CaptureMode = "spool"
     keep: Keep = "sanitised"
     window_bytes: int = 0
+    on_exit: OnExit = "leave"
+    env_policy: EnvPolicy | None = None
+    env_remove: Collection[str] = ()
+    noninteractive: bool = False
 
 
 class OptionsDict(TypedDict, total=False):
@@ -55,7 +61,15 @@ class OptionsDict(TypedDict, total=False):
     cwd: str | os.PathLike[str] | None
     """Where the command runs; None: where the supervisor runs."""
     env: Mapping[str, str] | None
-    """Replaces the environment, as in `subprocess`; None: inherits it."""
+    """Replaces the environment, as in `subprocess`; None: inherits it. With an `env_policy`: is set on top of it."""
+    env_policy: EnvPolicy | None
+    """What is taken over of the supervisor's environment: "inherit" (all), "scrubbed" (all but variables with a
+    credential's name), "explicit" (nothing). None: "explicit" with `env`, "inherit" without. `SPOOLVISOR_JOB` is added
+    in any case (F3)."""
+    env_remove: Collection[str]
+    """Names of variables that the command does not get."""
+    noninteractive: bool
+    """Add variables that ask for no pager, no prompt, no colour and no buffering; `env` can set them otherwise."""
     stdin: Stdin
     """None (`/dev/null`), bytes, an async iterable of bytes, or `PIPE` (F7)."""
     shell: bool
@@ -83,6 +97,9 @@ class OptionsDict(TypedDict, total=False):
     files in any case (B8)."""
     window_bytes: int
     """Keep the last bytes of each stream in memory for `Job.live`, whatever is retained."""
+    on_exit: OnExit
+    """What becomes of processes that the command leaves running when it exits by itself: "leave", or "end", with the
+    grace of `kill_after`. Survivors are in the receipt either way (F3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +110,8 @@ class Request:
     options: Options
     shown_command: tuple[str, ...]
     """The command as the caller gave it: one text for a shell command."""
+    environment: EnvChanges
+    """How the child's environment differs from the supervisor's, by names."""
 
 
 def checked(command: Command, options: Options) -> Request:
@@ -104,25 +123,45 @@ def checked(command: Command, options: Options) -> Request:
     _check_names(options)
     if options.env is not None and not _is_mapping(options.env):
         raise TypeError("env must be a mapping of names to values")
-    if options.window_bytes < 0:
-        raise ValueError("window_bytes must not be negative")
+    _check_window(options.window_bytes)
     if options.capture not in {"spool", "none"}:
         raise ValueError('capture must be "spool" or "none"')
     if options.keep not in {"sanitised", "raw"}:
         raise ValueError('keep must be "sanitised" or "raw"')
     if options.keep == "raw" and options.capture == "none":
         raise ValueError('keep="raw" contradicts capture="none", which keeps no output anywhere')
+    if options.on_exit not in {"leave", "end"}:
+        raise ValueError('on_exit must be "leave" or "end"')
     argv, shown = _argv(command, shell=options.shell)
+    policy, env = _environment(options)
     launch = Launch(
         argv=argv,
         cwd=None if options.cwd is None else os.fspath(options.cwd),
-        env=None if options.env is None else dict(options.env),
+        env=env,
         stdin="null" if options.stdin is None else "pipe",
         merge=options.merge,
     )
     if not _is_stdin(options.stdin):
         raise TypeError("stdin must be None, bytes, an async iterable of bytes, or PIPE")
-    return Request(launch, options, shown)
+    return Request(launch, options, shown, changes(os.environ, os.environ if env is None else env, policy))
+
+
+def _environment(options: Options) -> tuple[EnvPolicy, dict[str, str] | None]:
+    """Return the policy, and the variables of the child; None where they are simply the supervisor's."""
+    policy = options.env_policy or ("inherit" if options.env is None else "explicit")
+    if policy not in get_args(EnvPolicy):
+        raise ValueError('env_policy must be "inherit", "scrubbed" or "explicit"')
+    if isinstance(options.env_remove, str) or not all(_is_text(name) for name in options.env_remove):
+        raise TypeError("env_remove must be a collection of names")
+    if policy == "inherit" and not (options.env or options.env_remove or options.noninteractive):
+        return policy, None
+    return policy, child_environment(
+        os.environ,
+        policy,
+        given=options.env or {},
+        remove=options.env_remove,
+        noninteractive=options.noninteractive,
+    )
 
 
 def _argv(command: Command, *, shell: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -146,6 +185,17 @@ def _check_names(options: Options) -> None:
         _check_text(name, getattr(options, name))
     if options.call_id is not None and len(options.call_id) > CALL_ID_CHARACTERS:
         raise ValueError(f"call_id has more than {CALL_ID_CHARACTERS} characters")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _check_window(count: object) -> None:
+    if not isinstance(count, int):
+        raise TypeError("window_bytes must be a number of bytes")
+    if count < 0:
+        raise ValueError("window_bytes must not be negative")
 
 
 def _is_mapping(env: object) -> bool:

@@ -19,15 +19,17 @@ from .process import spawn as spawn_child
 from .request import Command, Options, OptionsDict, checked, conversation_path
 from .sansio.cursor import new_capture_id
 from .sansio.needles import NeedleSet, credential_values
+from .sansio.rules import DEFAULT_RULES
 from .services import Services, Spawn
 from .storage import LocalStorage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
     from types import TracebackType
 
     from .completions import Completion
     from .sansio.receipt import Receipt
+    from .sansio.rules import Rule
     from .storage import Storage
 
 REMEMBERED_JOBS: Final = 256
@@ -44,14 +46,15 @@ class Supervisor:
         limits: What may be kept, held and shown.
         secrets: Known values by name, besides those of credential-named variables (C5). A `UserWarning` says which
             cannot be searched for, being too short or too common.
+        rules: Forms of secrets that are masked besides those that everybody knows (C5).
         redaction: "default", or "none" for text that is decoded and stripped only.
         durability: "barrier", or "none" to skip every sync; receipts say which (D4).
         spawn: Starts children; a seam for tests.
         storage: Opens the directory; a seam for tests.
         clock: What deadlines go by; a seam for tests.
 
-    Raises: ValueError for a redaction or durability that does not exist. A directory that cannot be used is no error:
-    captures are then `unavailable`, and receipts say why (D2).
+    Raises: ValueError for a redaction or durability that does not exist, TypeError for a rule that is none. A directory
+    that cannot be used is no error: captures are then `unavailable`, and receipts say why (D2).
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Supervisor:
         *,
         limits: Limits | None = None,
         secrets: Mapping[str, str] | None = None,
+        rules: Iterable[Rule] = (),
         redaction: Literal["default", "none"] = "default",
         durability: Literal["barrier", "none"] = "barrier",
         spawn: Spawn | None = None,
@@ -76,6 +80,7 @@ class Supervisor:
         self._secrets: tuple[Mapping[str, str], ...] = (dict(secrets or {}),)
         if redaction == "default":
             _warn_of_refused(*self._secrets)
+        self._rules: Final = DEFAULT_RULES.with_rules(rules)
         self._needles: OrderedDict[tuple[tuple[tuple[str, str], ...], ...], NeedleSet] = OrderedDict()
         self._services: Final = Services(
             clock=clock or SystemClock(),
@@ -233,7 +238,7 @@ class Supervisor:
         sources = (credential_values(os.environ), credential_values(environment or {}), *self._secrets)
         key = tuple(tuple(sorted(source.items())) for source in sources)
         if key not in self._needles:
-            self._needles[key] = NeedleSet.build(*sources)
+            self._needles[key] = NeedleSet.build(*sources, rules=self._rules)
             while len(self._needles) > REMEMBERED_NEEDLES:
                 self._needles.popitem(last=False)
         return self._needles[key]

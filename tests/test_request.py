@@ -103,8 +103,13 @@ def test_a_duration_is_a_number(name: str, value: object) -> None:
     ("options", "error", "text"),
     [
         ({"window_bytes": -1}, ValueError, "window_bytes"),
+        ({"window_bytes": "1k"}, TypeError, "window_bytes"),
         ({"capture": "all"}, ValueError, "capture"),
         ({"keep": "both"}, ValueError, "keep"),
+        ({"on_exit": "kill"}, ValueError, "on_exit"),
+        ({"env_policy": "none"}, ValueError, "env_policy"),
+        ({"env_remove": "PATH"}, TypeError, "env_remove"),
+        ({"env_remove": [5]}, TypeError, "env_remove"),
         ({"keep": "raw", "capture": "none"}, ValueError, "contradicts"),
         ({"stdin": "text"}, TypeError, "stdin"),
         ({"stdin": [b"x"]}, TypeError, "stdin"),
@@ -123,6 +128,43 @@ def test_an_option_that_cannot_be_used_is_refused(options: Any, error: type[Exce
     """Before anything exists: after this, only the world can say no."""
     with pytest.raises(error, match=text):
         checked(["ls"], Options(**options))
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "told"),
+    [
+        ({}, None, ("inherit", (), ())),
+        ({"env": {"A": "1"}}, {"A": "1"}, ("explicit", (), ("DEPLOY_TOKEN", "HOME"))),
+        ({"env": {}}, {}, ("explicit", (), ("A", "DEPLOY_TOKEN", "HOME"))),
+        ({"env_policy": "explicit"}, {}, ("explicit", (), ("A", "DEPLOY_TOKEN", "HOME"))),
+        ({"env_policy": "scrubbed"}, {"A": "1", "HOME": "/h"}, ("scrubbed", (), ("DEPLOY_TOKEN",))),
+        (
+            {"env_policy": "inherit", "env": {"A": "2"}, "env_remove": ["HOME"]},
+            {"A": "2", "DEPLOY_TOKEN": SECRET},
+            ("inherit", ("A",), ("HOME",)),
+        ),
+    ],
+)
+def test_the_environment_is_made_by_its_policy(
+    monkeypatch: pytest.MonkeyPatch,
+    options: Any,  # noqa: ANN401
+    env: dict[str, str] | None,
+    told: tuple[object, ...],
+) -> None:
+    """None is the supervisor's as it is at the spawn; what was changed is told by name."""
+    monkeypatch.setattr(os, "environ", {"A": "1", "HOME": "/h", "DEPLOY_TOKEN": SECRET})
+    request = checked(["ls"], Options(**options))
+    assert request.launch.env == env
+    found = request.environment
+    assert (found.policy, found.set, found.removed) == told
+
+
+def test_the_profile_is_added_to_what_is_inherited() -> None:
+    """For programs that nobody sits in front of."""
+    request = checked(["ls"], Options(noninteractive=True, env_policy="inherit", env={"NO_COLOR": ""}))
+    assert request.launch.env is not None
+    assert (request.launch.env["PAGER"], request.launch.env["NO_COLOR"]) == ("cat", "")
+    assert request.launch.env["PATH"] == os.environ["PATH"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM: Final = "spoolvisor"
-COMMANDS: Final = ("run", "list", "show", "logs", "wait", "recover", "rm", "doctor")
+COMMANDS: Final = ("run", "list", "show", "logs", "wait", "recover", "export", "rm", "doctor")
 """Each is the name of its module too, with `-` as `_`."""
 FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 """What help to a file can meet. Commands write by themselves; click handles EPIPE."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 REASONS: Final[dict[int, EndReason]] = {
     signal.SIGINT: "caller",
+    signal.SIGQUIT: "caller",
     signal.SIGTERM: "supervisor-shutdown",
     signal.SIGHUP: "supervisor-shutdown",
 }

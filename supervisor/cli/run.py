@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..limits import Limits
+from ..process import adopt_orphans
 from ..request import Options, OptionsDict, checked
 from ..sansio.needles import refusal
 from .codes import OWN_FAULT
@@ -48,6 +49,19 @@ _CONVERSATION_BYTES: Final = size_text(_DEFAULTS.conversation_bytes)
     callback=quantity(seconds, zero=True),
     help="How long output is awaited that others hold open after the exit [1s].",
 )
+@click.option(
+    "--on-exit",
+    type=click.Choice(["leave", "end"]),
+    default="leave",
+    help="What becomes of processes that the command leaves running.  [leave]",
+)
+@click.option(
+    "--env-policy",
+    type=click.Choice(["inherit", "scrubbed"]),
+    default="inherit",
+    help="scrubbed: without variables that have a credential's name.  [inherit]",
+)
+@click.option("--noninteractive", is_flag=True, help="Set variables that ask for no pager, no prompt and no colour.")
 @click.option("--label", metavar="TEXT", help="What the receipt calls the command.")
 @click.option("--shell", is_flag=True, help="The one argument is a script for bash (sh where there is none).")
 @click.option("--secret", "secrets", metavar="NAME", multiple=True, help="Redact the value of this variable, too.")
@@ -102,7 +116,12 @@ def plan_of(command: tuple[str, ...], given: Mapping[str, Any], environment: Map
         raise click.UsageError("--dir needs the name of a directory", click.get_current_context())
     secrets, warnings = secrets_of(given["secrets"], environment)
     options = OptionsDict(
-        shell=given["shell"], label=given["label"], window_bytes=0 if given["quiet"] else WINDOW_BYTES
+        shell=given["shell"],
+        label=given["label"],
+        on_exit=given["on_exit"],
+        env_policy=given["env_policy"],
+        noninteractive=given["noninteractive"],
+        window_bytes=0 if given["quiet"] else WINDOW_BYTES,
     )
     for name in ("time_limit", "idle_limit", "kill_after", "drain_timeout"):
         if given[name] is not None:
@@ -155,6 +174,7 @@ def secrets_of(names: tuple[str, ...], environment: Mapping[str, str]) -> tuple[
 
 def execute(plan: Plan) -> int:
     """Run the plan on a loop of its own and return the exit code."""
+    adopt_orphans()  # we have no child but the command
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(run(plan))

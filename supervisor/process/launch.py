@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from ..sansio.membership import with_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +47,8 @@ class Launch:
     stdin: Literal["null", "pipe"] = "null"
     merge: bool = False
     """Give the child one pipe as both stdout and stderr; only stdout exists then (contract B7)."""
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Names the job in the environment of its whole tree, so that members which left the session are found (F3)."""
 
     def __post_init__(self) -> None:
         if not self.argv:
@@ -57,6 +62,10 @@ class Launch:
             if not name or "=" in name:
                 raise ValueError("an environment variable's name is empty or contains '='")
             check_encodable(value, f"the environment variable {name}")
+
+    def environment(self) -> dict[str, str]:
+        """Return all variables of the child: those given, or the host's now, and the job's mark."""
+        return with_mark(os.environ if self.env is None else self.env, self.mark)
 
     @property
     def outputs(self) -> tuple[Literal[1, 2], ...]:

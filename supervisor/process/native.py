@@ -112,9 +112,8 @@ def first_that_starts(
     launch: Launch, actions: ctypes.Array[ctypes.c_char], attributes: ctypes.Array[ctypes.c_char]
 ) -> int:
     """Try the candidates in order, by the rules of execvp(3) and of `subprocess`; return the pid of the first."""
-    variables = os.environb if launch.env is None else {os.fsencode(k): os.fsencode(v) for k, v in launch.env.items()}
     arguments = c_strings([os.fsencode(argument) for argument in launch.argv])
-    environment = c_strings([name + b"=" + value for name, value in variables.items()])
+    environment = c_strings([os.fsencode(f"{name}={value}") for name, value in launch.environment().items()])
     pid = ctypes.c_int()
     failures: list[int] = []
     for path in faults.candidates(launch):

@@ -103,6 +103,10 @@ class Reader(asyncio.ReadTransport):
             return 0
         return int.from_bytes(fcntl.ioctl(self._descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
+    def inode(self) -> int | None:
+        """Return the number by which the system knows the pipe; None once closed."""
+        return None if self.is_closing() else os.fstat(self._descriptor).st_ino
+
     def close(self) -> None:
         """Close the pipe, dropping what is unread; the owner is told from the loop. May be called again."""
         self._lose(None)

@@ -15,6 +15,7 @@ from .faults import spawn_error
 from .start import Started, start
 from .status import PidfdWatch, pidfd_supported
 from .transport import Child
+from .tree import Tree
 
 if TYPE_CHECKING:
     from .launch import Launch
@@ -129,10 +130,12 @@ async def spawn_watched(protocol: asyncio.SubprocessProtocol, launch: Launch, *,
         watch = ThreadWatch(loop, started.pid, started.host_peak)
     else:
         watch = PidfdWatch(loop, started.pid, started.pidfd, started.host_peak)
-    child = Child(loop, protocol, started.pid, started.pipes, watch, watch.limitations + started.limitations)
+    tree = Tree(started.pid, launch.mark, watch.held)
+    child = Child(loop, protocol, started.pid, started.pipes, watch, watch.limitations + started.limitations, tree)
     try:
         child.start()
     except OSError:
+        tree.forget()
         started.destroy()
         raise
     return child

@@ -85,7 +85,7 @@ def popen(launch: Launch, theirs: Mapping[int, int]) -> int:
         stdout=theirs[1],
         stderr=theirs.get(2, theirs[1]),
         cwd=launch.cwd,
-        env=launch.env,
+        env=launch.environment(),
         close_fds=True,
         start_new_session=True,
         restore_signals=True,

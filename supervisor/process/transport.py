@@ -12,15 +12,17 @@ import signal
 from typing import TYPE_CHECKING, cast
 
 from ..sansio.exits import Exited, ExitStatus, Signalled
-from . import tree
+from . import group, subreaper
 from .containment import deliver, tell_later
 from .reader import Reader
+from .tree import LEADERS
 from .writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .status import Usage, Watch
+    from .tree import Tree
 
 
 class Child(asyncio.SubprocessTransport):
@@ -42,6 +44,7 @@ class Child(asyncio.SubprocessTransport):
         pipes: Mapping[int, int],
         watch: Watch,
         limitations: tuple[str, ...] = (),
+        tree: Tree | None = None,
     ) -> None:
         super().__init__()
         self.exit: ExitStatus | None = None
@@ -51,10 +54,13 @@ class Child(asyncio.SubprocessTransport):
         self._protocol = protocol
         self._pid = pid
         self._watch = watch
+        self._lineage = tree
         self._release_asked = False
         self._released = False
         self.readers: Mapping[int, Reader] = {fd: Reader(loop, self, fd, end) for fd, end in pipes.items() if fd != 0}
         self.stdin = Writer(loop, self, pipes[0]) if 0 in pipes else None
+        if tree is not None:
+            tree.pipes = self._open_pipes
 
     def start(self) -> None:
         """Begin to watch for the exit and tell the protocol of the connection; called once, by `spawn()`.
@@ -62,6 +68,8 @@ class Child(asyncio.SubprocessTransport):
         Raises OSError, before the protocol hears anything, if the loop cannot watch one more descriptor.
         """
         self._watch.start(self._exited)
+        if subreaper.adopter() is not None:
+            self._reap_orphans()
         deliver(self._loop, self, self._protocol.connection_made, self)
 
     # asyncio.SubprocessTransport
@@ -118,30 +126,45 @@ class Child(asyncio.SubprocessTransport):
         if self._loop.is_closed():
             self._finish()  # nobody will tell of the exit
 
-    # The group
+    # The tree
+
+    @property
+    def tree_limitation(self) -> str | None:
+        """Return the word for what a signal to the tree may not have reached; None: nothing is known to escape."""
+        return "tree-by-group" if self._lineage is None else self._lineage.limitation
 
     def signal_group(self, number: int) -> bool:
-        """Signal every member of the group; return whether at least one process, zombies included, took it.
+        """Signal the group and all else of the tree; return whether at least one process, zombies included, took it.
 
-        Never reaches a stranger: the leader's zombie is held until `release()`, after which this returns False.
-        Members that started a session of their own are not in the group (contract F3).
+        Never reaches a stranger: the leader's zombie is held until `release()`, after which this returns False, and
+        whoever left the group is compared with what was seen of him (contract F3).
         """
-        return not self._released and tree.signal_group(self._pid, number, held=self._watch.held())
+        if self._released:
+            return False
+        if self._lineage is None:
+            return group.signal_group(self._pid, number, held=self._watch.held())
+        return self._lineage.signal(number)
 
     def group_members(self) -> tuple[int, ...] | None:
-        """Return the live members' pids, the leader included; None where nobody can know, as after `release()`."""
-        if self._released or (not self._watch.held() and tree.pid_in_use(self._pid)):
-            return None
-        return tree.group_members(self._pid)
+        """Return the pids of the tree's live members, the leader included; None where nobody can know."""
+        return None if self._released or self._lineage is None else self._lineage.members()
+
+    def press(self) -> tuple[int, ...] | None:
+        """Give the last signal to members that appeared since; return the live ones as `group_members` does."""
+        return self.group_members() if self._released or self._lineage is None else self._lineage.press()
 
     def survivors(self) -> tuple[int, ...] | None:
-        """Return the pids of the live members that the released leader left behind; None where nobody can know.
+        """Return the pids of the live members, also after the release; None where nobody can know."""
+        return None if self._lineage is None else self._lineage.members()
 
-        Mostly one system call: only a group that still exists is looked up in /proc.
-        """
-        return tree.group_members(self._pid) if tree.group_left(self._pid) else ()
+    def holders(self) -> tuple[int, ...] | None:
+        """Return the pids that can write to a pipe which we still read; None where nobody can know."""
+        return None if self._lineage is None else self._lineage.holders()
 
     # Pipes and ending
+
+    def _open_pipes(self) -> tuple[int, ...]:
+        return tuple(inode for reader in self.readers.values() if (inode := reader.inode()) is not None)
 
     def unread(self, fd: int) -> int:
         """Return the bytes that wait in the pipe of descriptor 1 or 2 now; 0 if it is closed or there is none."""
@@ -175,8 +198,15 @@ class Child(asyncio.SubprocessTransport):
         self._released = True
         self.usage = self._watch.reap()
         self._watch.close()
+        if self._lineage is not None:
+            self._lineage.forget()
         # After the pipes' own losses, which are already queued.
         tell_later(self._loop, self._tell_lost)
+
+    def _reap_orphans(self) -> None:
+        if not self._released:
+            subreaper.reap(LEADERS)
+            self._loop.call_later(subreaper.REAP_SECONDS, self._reap_orphans)
 
     def _tell_lost(self) -> None:
         deliver(self._loop, self, self._protocol.connection_lost, None)

@@ -38,6 +38,9 @@ then may be lost or replaced by anything, and nobody can tell [D6]."""
 NO_LAUNCH_RECORD: Final = "launch-record-lost"
 """The limitation that is named where nobody knows what the capture is of."""
 
+CHILD: Final = "process"
+"""The source of what a child printed."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
@@ -101,7 +104,7 @@ Streams = dict["StreamName", StreamLeft | None]
 def live_receipt(site: Site, launch: LaunchRecord | None, streams: Streams) -> Receipt:
     """Return the receipt of a capture that may still grow: `pending`, with its committed lengths."""
     base = _base(site, launch)
-    process = base.process or ProcessFacts(state="unknown")
+    process = base.process or (ProcessFacts(state="unknown") if base.source == CHILD else None)
     return base.model_copy(
         update={
             "process": process,
@@ -121,13 +124,16 @@ def lost_receipt(
 ) -> Receipt:
     """Return the receipt of a capture whose supervisor is gone: `partial`, its process `unknown` [D6]."""
     base = _base(site, launch)
-    pid = None if base.process is None else base.process.pid
+    process = None  # of a text that came from no child
+    if base.source == CHILD or base.process is not None:
+        pid = None if base.process is None else base.process.pid
+        process = ProcessFacts(state="unknown", reason="status-lost", pid=pid)
     facts = _streams(site, base, streams, "partial", "supervisor-lost")
     there = [stream for stream in facts.values() if stream is not None]
     named = (*base.limitations, *limitations, *(() if launch is not None else (NO_LAUNCH_RECORD,)))
     return base.model_copy(
         update={
-            "process": ProcessFacts(state="unknown", reason="status-lost", pid=pid),
+            "process": process,
             "capture": worst(there) if there else CaptureFacts(state="partial", reason="supervisor-lost"),
             "streams": facts,
             "durability": durability,
@@ -143,7 +149,7 @@ def unusable_receipt(site: Site, error: str) -> Receipt:
 
 def placed(receipt: Receipt, site: Site) -> Receipt:
     """Return the receipt with the paths that are true here: a conversation may have been moved or copied [D6, E7]."""
-    conversation = _carried(site.conversation)
+    conversation = carried(site.conversation)
     if receipt.conversation == conversation:
         return receipt
     streams = {name: facts and _placed_stream(facts, conversation) for name, facts in receipt.streams.items()}
@@ -160,7 +166,7 @@ def _placed_stream(facts: StreamFacts, conversation: str | None) -> StreamFacts:
 
 def _base(site: Site, launch: LaunchRecord | None) -> Receipt:
     if launch is not None and launch.receipt is not None:
-        here = {"capture_id": site.capture_id, "conversation": _carried(site.conversation)}
+        here = {"capture_id": site.capture_id, "conversation": carried(site.conversation)}
         return launch.receipt.model_copy(update=here)
     return Receipt(
         capture_id=site.capture_id,
@@ -171,7 +177,7 @@ def _base(site: Site, launch: LaunchRecord | None) -> Receipt:
     )
 
 
-def _carried(path: str) -> str | None:
+def carried(path: str) -> str | None:
     """Return the path, None if JSON cannot carry it: a copy of a model is not validated, and would not be written."""
     return path if path.isprintable() or path.encode("utf-8", "replace").decode() == path else None
 
@@ -218,7 +224,7 @@ def _raw_copy(
     """Return what is there of the copy; one that was promised and is not there is told of too."""
     if left is not None:
         reference = f"{site.reference}/{left.name}"
-        path = _carried(f"{site.conversation}/{reference}")
+        path = carried(f"{site.conversation}/{reference}")
         return RawCopy(state=state, reason=reason, reference=reference, path=path, size=left.size)
     if known is None or known.raw_copy is None:
         return None

@@ -193,12 +193,15 @@ class Lifecycle:
         self._deadlines.pop(Timer.DRAIN, None)
         return self._begin_termination(now)
 
-    def leader_exited(self, status: ExitStatus) -> tuple[Action, ...]:
-        """The leader's exit was seen."""
+    def leader_exited(self, status: ExitStatus, *, end_rest_at: float | None = None) -> tuple[Action, ...]:
+        """The leader's exit was seen; from `end_rest_at` on, if that is a time, what it left running is ended."""
         phase = self._step(Event.LEADER_EXITED)
         self.status = status
         if phase is Phase.EXITED:
             self._stop_limits()
+            if end_rest_at is not None:
+                self._step(Event.END_REQUESTED)
+                return self._begin_termination(end_rest_at)
             return self._process_over()
         return ()
 

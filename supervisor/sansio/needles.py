@@ -21,9 +21,12 @@ from .characters import cut, first_border
 from .decoder import Decoder
 from .encodings import encoded_forms, json_pairs, raw_bytes
 from .escapes import EscapeStripper
+from .rules import DEFAULT_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from .rules import RuleSet
 
 PIECE_BYTES: Final = 64
 """The longest needle; what must be held back is one byte less."""
@@ -69,11 +72,16 @@ class Needle:
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True, repr=False)
 class NeedleSet:
-    """All needles of some secrets, in the order in which the secrets were given. Immutable; shared by streams."""
+    """What is searched for: all needles of some secrets, in the order in which these were given, and rules beside them.
+
+    Immutable; shared by streams.
+    """
 
     needles: tuple[Needle, ...]
     refused: tuple[str, ...]
     """`name: reason` of each value that is not, or not wholly, searched for; never a value."""
+    rules: RuleSet = DEFAULT_RULES
+    """By what other secrets are known."""
     values: tuple[bytes, ...] = field(init=False)
     """The needles' values, in the same order: what an engine is built from."""
     longest: int = field(init=False)
@@ -89,7 +97,7 @@ class NeedleSet:
         object.__setattr__(self, "_heads", frozenset(value[:length] for value in values for length in (1, 2, 3)))
 
     @classmethod
-    def build(cls, *sources: Mapping[str, str | bytes]) -> Self:
+    def build(cls, *sources: Mapping[str, str | bytes], rules: RuleSet = DEFAULT_RULES) -> Self:
         """Return the needles of all values of `sources`; a name may stand in several, with different values.
 
         A name that is no plain word of at most 64 characters, or that contains a value, is replaced by `secret`.
@@ -115,6 +123,7 @@ class NeedleSet:
         return cls(
             tuple(replace(needle, name="secret") if needle.name in unsafe else needle for needle in found.values()),
             tuple(f"{'secret' if name in unsafe else name}: {reason}" for name, reason in refused),
+            rules,
         )
 
     def partial(self, text: bytes) -> int:

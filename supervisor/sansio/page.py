@@ -124,7 +124,8 @@ def page_of(request: Wanted, data: bytes, size: int, standing: Standing) -> Page
 
     Raises:
         CursorError: the cursor is of another generation, or outside the retained range.
-        StorageError: the bytes are fewer than the receipt says, or not the text that was written.
+        StorageError: the bytes are fewer than the receipt says, or not the text that was written. A page ends before
+            zeros, and the one that would begin with them is this error.
     """
     end = size if standing.end is None else standing.end
     if size < end:
@@ -140,8 +141,11 @@ def page_of(request: Wanted, data: bytes, size: int, standing: Standing) -> Page
     data = data[: end - base]
     first = align_back(data, cursor.offset - base)
     last = max(first, cut(data, first + request.max_bytes))
+    hole = data.find(0, first, last)
+    if hole >= 0:  # no text has a NUL [B8]: what lay there never reached the disk
+        last = hole
     text = _decoded(data[first:last])
-    if not text and len(data) - first >= LONGEST_CHARACTER:
+    if not text and (hole >= 0 or len(data) - first >= LONGEST_CHARACTER):
         raise _damaged()
     whole = base + len(data) == end and last >= cut(data, len(data))
     return Page(

@@ -212,9 +212,9 @@ class Receipt(Facts):
     conversation: Path = None
     """The directory that owns the capture."""
     source: Text = "process"
-    """Who produced the text. It is untrusted data, wherever it is stored (E8)."""
+    """Who produced the text: `process` is a child of ours. It is untrusted data, wherever it is stored (E8)."""
     upstream: Text | None = None
-    """Where the text came from if it came from no child."""
+    """Whether text that came from no child was whole when it came: `complete`, `truncated` or `unknown`."""
     label: Label | None = None
     command: tuple[Text, ...] | None = None
     """Sanitised; None when the caller did not want it recorded."""

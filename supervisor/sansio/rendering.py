@@ -13,6 +13,7 @@ import signal
 from typing import TYPE_CHECKING, Final
 
 from .fitting import PREVIEW_STEPS, shorter
+from .limitations import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +37,10 @@ _STATES: Final[dict[CaptureState, str]] = {
     "failed": "nothing kept of it can be relied on",
     "disabled": "no output was to be kept",
     "unavailable": "nothing could be kept on disk",
+}
+_UPSTREAM: Final[dict[str, str]] = {
+    "truncated": "all that came is kept, and it was cut before it came",
+    "unknown": "all that came is kept, and nobody says whether it was whole",
 }
 _REASONS: Final[dict[CaptureReason, str]] = {
     "drain-timeout": "a pipe was still open after the exit, and what came later was not read",
@@ -66,7 +71,7 @@ def outcome(receipt: Receipt) -> str:
     """Return how the process ended, in one line: state, reason, and code or signal beside them (A2)."""
     process = receipt.process
     if process is None:
-        upstream = f" ({_one_line(receipt.upstream)})" if receipt.upstream else ""
+        upstream = f" ({_one_line(receipt.upstream)})" if receipt.upstream and receipt.upstream != "complete" else ""
         return f"text from {_one_line(receipt.source)}{upstream}"
     if process.state == "running":
         return "running" if process.pid is None else f"running, pid {process.pid}"
@@ -119,6 +124,8 @@ def _process_lines(receipt: Receipt) -> Iterable[str]:
 
 def _capture_line(receipt: Receipt) -> str:
     state, reason = receipt.capture.state, receipt.capture.reason
+    if reason is None and state == "partial" and receipt.upstream is not None:
+        return f"capture {state}: {_UPSTREAM.get(receipt.upstream, _STATES[state])}"
     if reason is None:
         return f"capture {state}: {_STATES[state]}"
     return f"capture {state}, {reason}: {_REASONS[reason]}"
@@ -179,7 +186,7 @@ def _trust_lines(receipt: Receipt) -> Iterable[str]:
     elif durability is not None and durability.error:
         yield f"synced to disk with an error: {_one_line(durability.error)}"
     if receipt.limitations:
-        yield "limitations: " + "; ".join(map(_one_line, receipt.limitations))
+        yield "limitations: " + "; ".join(_one_line(plain(word)) for word in receipt.limitations)
 
 
 def _bodies(previews: list[PreviewFacts], room: int | None) -> list[list[str]]:

@@ -15,7 +15,7 @@ from .escapes import EscapeStripper
 from .needles import NeedleSet
 from .redactor import Redactor
 from .returns import Returns, plain
-from .rules import DEFAULT_RULES, NO_RULES
+from .rules import NO_RULES
 
 if TYPE_CHECKING:
     from .decoder import Encoding
@@ -41,7 +41,7 @@ class Sanitizer:
         needles: NeedleSet,
         *,
         redact: bool = True,
-        rules: RuleSet = DEFAULT_RULES,
+        rules: RuleSet | None = None,
         engine: Engine | None = None,
         stream: bool = False,
     ) -> None:
@@ -49,7 +49,7 @@ class Sanitizer:
         self._decoder: Final = Decoder(marks=stream)
         self._stripper: Final = EscapeStripper(returns=stream)
         self._returns: Final = Returns()
-        searched, self._rules = (needles, rules) if redact else (_NOTHING, NO_RULES)
+        searched, self._rules = (needles, rules or needles.rules) if redact else (_NOTHING, NO_RULES)
         chosen = engine if engine and redact else engine_for(searched, self._rules)
         self._is_clean = chosen.is_clean
         self._redactor: Final = Redactor(searched, self._rules, chosen)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from .allowance import Figures, Reservation, look_at_allowance
 from .capture import Capture
+from .contents import find_names
 from .conversation import Conversation, LocalStorage, Storage
 from .delivery import Claim, Deliveries, acknowledge
 from .evidence import Owners
 from .faults import SpoolFault
 from .files import Files
+from .incoming import Incoming
 from .lending import reading_threads
+from .outgoing import Outgoing, open_outgoing
 from .owners import Owner, is_live
-from .publish import RAW, Fault, PublishOutcome, Sealed, SealedStream
+from .publish import RAW, Fault, Place, PublishOutcome, Sealed, SealedStream
 from .reading import NOTHING, Look, Piece, look, read_piece
-from .recovery import Found, find_captures, recover_capture, site_of
+from .recovery import Found, find_capture, find_captures, recover_capture, site_of
 from .removal import check_removable, remove_capture, sweep
 from .spool import Spool
 from .visiting import Visit, visiting
@@ -31,11 +34,14 @@ __all__ = [
     "Figures",
     "Files",
     "Found",
+    "Incoming",
     "LocalStorage",
     "Look",
+    "Outgoing",
     "Owner",
     "Owners",
     "Piece",
+    "Place",
     "PublishOutcome",
     "Reservation",
     "Sealed",
@@ -48,10 +54,13 @@ __all__ = [
     "Writers",
     "acknowledge",
     "check_removable",
+    "find_capture",
     "find_captures",
+    "find_names",
     "is_live",
     "look",
     "look_at_allowance",
+    "open_outgoing",
     "open_watch",
     "read_piece",
     "reading_threads",

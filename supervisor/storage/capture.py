@@ -26,6 +26,7 @@ from .publish import (
     Sealed,
     SealedStream,
     commit_receipt,
+    directory_place,
     final_name,
     name_streams,
     settle_stream,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from .creation import Opened
     from .directory import Rooms
     from .files import Files
-    from .publish import Barrier
+    from .publish import Barrier, Place
     from .writers import Writers
 
 T = TypeVar("T")
@@ -136,7 +137,9 @@ class Capture:
         for stream, settling in faults.items():
             # A name that is not on the device is no better than data that is not [D4].
             fault = settling or named.faults.get(stream) or named.directory_fault
-            streams[stream] = self._sealed_stream(stream, fault, final=stream in named.names)
+            streams[stream] = self._sealed_stream(
+                stream, fault, final=stream in named.names, place=named.places.get(stream, "here")
+            )
         # What a raw copy fails at is told with the copy: the barrier is the text's.
         texts = [stream for name, stream in streams.items() if not name.endswith(RAW)]
         errors = [stream.fault.error for stream in texts if stream.fault is not None]
@@ -213,9 +216,9 @@ class Capture:
             return await self._run("naming the streams", step)
         except StorageError as error:
             self._patience.given_up = True
-            return Named({}, _fault(error), (), frozenset())
+            return Named({}, _fault(error), (), frozenset(), {})
 
-    def _sealed_stream(self, stream: str, fault: Fault | None, *, final: bool) -> SealedStream:
+    def _sealed_stream(self, stream: str, fault: Fault | None, *, final: bool, place: Place) -> SealedStream:
         spool = self.spools[stream]
         stuck = _is_stuck(fault)
         return SealedStream(
@@ -223,6 +226,7 @@ class Capture:
             size=None if stuck else spool.size,
             digest=None if stuck else spool.hexdigest(),
             fault=fault,
+            place=place,
         )
 
     async def _publish(self, receipt: bytes) -> PublishOutcome:
@@ -234,7 +238,8 @@ class Capture:
             await self._run("publishing the receipt", commit)
         except StorageError as error:
             self._patience.given_up = True
-            return PublishOutcome(published=False, durable=False, directories=None, error=str(error))
+            place = await self._place()
+            return PublishOutcome(published=False, durable=False, directories=None, error=str(error), place=place)
         if not site.durable:
             return PublishOutcome(published=True, durable=False, directories=None, error=None)
         try:
@@ -242,6 +247,13 @@ class Capture:
         except StorageError as error:
             return PublishOutcome(published=True, durable=False, directories=None, error=str(error))
         return PublishOutcome(published=True, durable=True, directories=site.directories(unsupported), error=None)
+
+    async def _place(self) -> Place:
+        look = partial(directory_place, self._site.files, self._directory, self.path)
+        try:
+            return await self._run("looking for the capture", look)
+        except StorageError:  # nobody saw it elsewhere
+            return "here"
 
     def _close_all(self) -> None:
         # Under a write that is still out the file may grow yet, up to what was reserved.

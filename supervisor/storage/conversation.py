@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
 
 from ..errors import StorageError
 from .allowance import Allowance, Reservation, SharedAccount
 from .capture import Capture, Site
 from .creation import open_capture, undo_open
 from .delivery import Deliveries
+from .descriptor import Descriptor
 from .directory import Rooms, make_directory, open_rooms
 from .files import Files
+from .incoming import Incoming, begin, undo_begin
 from .owners import Owner, take_ownership
 from .publish import Barrier
 from .writers import Writers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ..limits import Limits
 
+T = TypeVar("T")
 Durability = Literal["barrier", "none"]
 
 CAPTURE_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
@@ -156,6 +160,33 @@ class Conversation:
         self._captures.add(capture)
         return capture
 
+    async def receive(self, capture_id: str) -> Incoming:
+        """Return a copy to be made of a capture of that id, which takes its room from this conversation's allowance.
+
+        Cancellation: nothing of it is left, late arrivals included.
+
+        Raises:
+            StorageError: its directory could not be made.
+        """
+        assert not self._closed, "the conversation is closed"
+        site = self._site
+        hidden, number = await site.writers.run(
+            "making the copy",
+            partial(begin, site.files, site.rooms),
+            deadline=site.deadline,
+            undo=partial(undo_begin, site.files, site.rooms),
+        )
+        return Incoming(site, capture_id, hidden, number, Reservation(self._allowance, hidden))
+
+    async def run(self, action: str, step: Callable[[Files, Rooms], T]) -> T:
+        """Return the result of a step in the open directories, made on a thread. Raises: StorageError."""
+        site = self._site
+        return await site.writers.run(action, partial(step, site.files, site.rooms), deadline=site.deadline)
+
+    async def sync_published(self, capture_id: str) -> None:
+        """Return when the names down to that capture's are on the device. Raises: StorageError."""
+        await self.run("syncing the directories", partial(_sync_published, self._site.barrier, capture_id))
+
     async def close(self) -> None:
         """Return when the lock is released and every descriptor and thread is gone, save those of a stuck call.
 
@@ -192,6 +223,15 @@ def _open(files: Files, directory: Path) -> tuple[Rooms, Owner]:
     except BaseException:
         rooms.discard()
         raise
+
+
+def _sync_published(barrier: Barrier, capture_id: str, files: Files, rooms: Rooms) -> None:
+    with rooms.captures.borrow() as captures:
+        directory = Descriptor(files, files.open_directory(capture_id, parent=captures))
+    try:
+        barrier.sync(directory)
+    finally:
+        directory.discard()
 
 
 def _close(files: Files, rooms: Rooms, owner: Owner, account: SharedAccount | None = None) -> None:

@@ -39,6 +39,9 @@ DELIVERED: Final = "delivered"
 MARKER_BYTES: Final = 1024 * 1024
 """The most that is read of a marker; a claim has about 300 bytes, and each needs a crash of the one before it."""
 
+ACKNOWLEDGEMENTS: Final = 1024
+"""Lines that say so in one file, each for somebody who wanted it on the device once more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Marker:
@@ -51,13 +54,15 @@ class Marker:
     """The last line is not whole: whatever it was to be, it did not take effect, but somebody was at it."""
     fresh: bool = False
     """Nothing was ever written: the file's name may not be on the device yet."""
+    often: bool = False
+    """It was acknowledged so often that one time more would only fill the file."""
 
     @classmethod
     def parse(cls, data: bytes) -> Marker:
         """Return what the whole lines say; one that cannot be read says that somebody was at it."""
         *lines, unfinished = data.split(b"\n")
         claims: list[Mapping[str, object]] = []
-        acknowledged, torn = False, bool(unfinished)
+        acknowledged, torn = 0, bool(unfinished)
         for line in filter(None, lines):
             try:
                 record: Any = from_json(line)
@@ -69,10 +74,11 @@ class Marker:
                 case {"released": str() as name}:
                     claims = [claim for claim in claims if claim.get("name") != name]
                 case {"acknowledged": True}:
-                    acknowledged = True
+                    acknowledged += 1
                 case _:
                     torn = True
-        return cls(tuple(claims), acknowledged, torn, fresh=not data)
+        often = acknowledged >= ACKNOWLEDGEMENTS
+        return cls(tuple(claims), acknowledged > 0, torn, fresh=not data, often=often)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,12 @@ def _read(files: Files, number: int) -> Marker:
     return Marker.parse(data)
 
 
-def _append(files: Files, number: int, marker: Marker, record: object, *, durable: bool) -> None:
+def _append(
+    files: Files, number: int, marker: Marker, record: object, *, durable: bool, capture: int | None = None
+) -> None:
+    if marker.fresh and durable and capture is not None:
+        # Before anything is in it, so that whoever finds something knows that the name lasts.
+        sync_directory(files, capture)
     # What a torn line is of ends here: it must not swallow this one.
     write_all(files, number, (b"\n" if marker.torn else b"") + to_json(record) + b"\n")
     if durable:
@@ -148,9 +159,7 @@ def claim(files: Files, rooms: Rooms, capture_id: str, me: Mapping[str, object],
             owners = Owners(files, state)
             if marker.acknowledged or any(owners.lives(owner) is not False for owner in marker.claims):
                 return None
-            _append(files, number, marker, {"claimed": me}, durable=durable)
-            if marker.fresh and durable:
-                sync_directory(files, capture)
+            _append(files, number, marker, {"claimed": me}, durable=durable, capture=capture)
         return Claim(receipt, redelivered=bool(marker.claims) or marker.torn)
 
 
@@ -179,12 +188,12 @@ def acknowledge(files: Files, rooms: Rooms, capture_id: str, *, durable: bool) -
                 _opened_marker(files, capture, to_claim=False) as number,
             ):
                 marker = _read(files, number)
-                if not marker.acknowledged:
-                    _append(files, number, marker, {"acknowledged": True}, durable=durable)
+                # Another one may have written it and not synced it; where its sync failed, one more would succeed with
+                # the line lost [D4]. So it is written again.
+                if not marker.acknowledged or (durable and not marker.often):
+                    _append(files, number, marker, {"acknowledged": True}, durable=durable, capture=capture)
                 elif durable:
-                    files.sync_file(number)  # another one may have written it, and not synced it yet
-                if marker.fresh and durable:
-                    sync_directory(files, capture)
+                    files.sync_file(number)
         except FileNotFoundError:
             return
 

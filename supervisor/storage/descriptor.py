@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -62,6 +62,12 @@ class Descriptor:
             self.close()
         except OSError:
             return
+
+    def close_copy(self) -> None:
+        """Close the number in a forked process, where no other thread is left: not even one that has the lock."""
+        self._closing = True
+        with suppress(OSError):
+            os.close(self._number)
 
     def _give_back(self) -> None:
         with self._lock:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TOOL_OUTPUTS: Final = "tool-outputs"
 CAPTURES: Final = "captures"
 STATE: Final = ".supervisor"
+TWO_NAMES: Final = 2
 GROUP_WRITABLE: Final = "group-writable-directory"
 """The limitation that is named where members of a group could replace what we store."""
 
@@ -56,6 +57,17 @@ def check_file(files: Files, descriptor: int) -> os.stat_result:
     if status.st_uid != os.geteuid() or status.st_nlink != 1 or status.st_mode & 0o077:
         raise UnsafeDirectoryError(errno.EPERM, "the file has another owner, another name or is open to others")
     return status
+
+
+def are_one(files: Files, number: int, twin: str, *, parent: int) -> bool:
+    """Return whether the file is a private one of ours with exactly two names, of which `twin` is one."""
+    status = files.status(number)
+    try:
+        other = files.status_at(twin, parent=parent)
+    except FileNotFoundError:
+        return False
+    ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    return ours and status.st_nlink == TWO_NAMES and os.path.samestat(status, other)
 
 
 def create_private_directory(files: Files, name: str, *, parent: int) -> int:

@@ -6,7 +6,6 @@ All functions block and run on a thread.
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, get_args
 
@@ -17,7 +16,7 @@ from ..sansio.receipt import Receipt
 from ..sansio.words import StreamName
 from .creation import HIDDEN_LAUNCH
 from .descriptor import Descriptor
-from .directory import CAPTURES, STATE, TOOL_OUTPUTS, Rooms, check_directory, check_file, close_quietly
+from .directory import CAPTURES, STATE, TOOL_OUTPUTS, Rooms, are_one, check_directory, check_file, close_quietly
 from .faults import UnsafeDirectoryError
 from .owners import SUFFIX, is_live, start_time, this_process
 from .publish import LAUNCH, LIVE, RAW, RECEIPT, RESERVED, final_name
@@ -34,7 +33,6 @@ READ_BYTES: Final = 256 * 1024
 """The most that one read(2) asks for."""
 STREAMS: Final[tuple[StreamName, ...]] = get_args(StreamName)
 RAW_COPIES: Final = tuple(stream + RAW for stream in STREAMS)
-TWO_NAMES: Final = 2
 
 
 def find_rooms(files: Files, directory: Path) -> Rooms | None:
@@ -108,17 +106,6 @@ def open_found(files: Files, name: str, *, parent: int, twin: str | None = None,
         close_quietly(files, number)
         raise
     return number
-
-
-def are_one(files: Files, number: int, twin: str, *, parent: int) -> bool:
-    """Return whether the file is a private one of ours with exactly two names, of which `twin` is one."""
-    status = files.status(number)
-    try:
-        other = files.status_at(twin, parent=parent)
-    except FileNotFoundError:
-        return False
-    ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
-    return ours and status.st_nlink == TWO_NAMES and os.path.samestat(status, other)
 
 
 def pieces(files: Files, number: int, most: int | None = None, *, offset: int = 0) -> Generator[bytes]:

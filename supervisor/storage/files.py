@@ -161,11 +161,12 @@ class Files:
         fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB))
 
 
-def rename_noreplace(files: Files, source: str, target: str, *, parent: int) -> None:
+def rename_noreplace(files: Files, source: str, target: str, *, parent: int, durable: bool = False) -> None:
     """Rename inside one directory without ever replacing `target` [D3].
 
     Where the file system has no such call, link and unlink: a crash between the two leaves two names of one file,
-    which recovery accepts and finishes (contract D2, facts 3).
+    which recovery accepts and finishes (contract D2, facts 3). With `durable` the new name is on the device before the
+    old one is removed: nobody promises that the two reach it in this order, and evidence must not lose both.
     """
     try:
         files.rename_exclusive(source, target, parent=parent)
@@ -173,7 +174,29 @@ def rename_noreplace(files: Files, source: str, target: str, *, parent: int) -> 
         if error.errno not in UNSUPPORTED:
             raise
         files.link(source, target, parent=parent)
+        if durable:
+            _sync_link(files, target, parent=parent)
         files.unlink(source, parent=parent)
+
+
+def _sync_link(files: Files, name: str, *, parent: int) -> None:
+    try:
+        files.sync_directory(parent)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:  # as `directory.sync_directory`, whose caller names it when all is done
+            files.unlink(name, parent=parent)
+            raise
+
+
+def rename_directory(files: Files, source: str, target: str, *, parent: int) -> None:
+    """Rename a directory beside itself; one that has anything in it is never replaced. Raises: OSError."""
+    try:
+        files.rename_exclusive(source, target, parent=parent)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+        # A directory has no second link. Nothing is lost by this: only an empty directory would be replaced.
+        files.rename(source, target, parent=parent)
 
 
 def write_some(files: Files, descriptor: int, buffers: Sequence[bytes | memoryview]) -> int:

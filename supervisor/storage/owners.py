@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from .descriptor import Descriptor
-from .directory import check_file, close_quietly, create_private_file, unlink_quietly
+from .directory import are_one, check_file, close_quietly, create_private_file, unlink_quietly
+from .faults import UnsafeDirectoryError
 from .files import UNSUPPORTED, Files, rename_noreplace, write_all
 
 SUFFIX: Final = ".owner"
@@ -28,7 +29,7 @@ START_TIME_FIELD: Final = 22 - 3
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """This process as the owner of captures; the lock is held until `release`."""
+    """This process as the owner of captures; the lock is held until `release`, in no fork of it."""
 
     name: str
     """The owner file's name in `tool-outputs/.supervisor/`."""
@@ -39,13 +40,32 @@ class Owner:
     directory: Descriptor
 
     def release(self, files: Files) -> None:
-        """Remove the file and let go of the lock. Blocks; an error leaves a file without a lock, which is harmless."""
+        """Remove the file and let go of the lock. Blocks; an error leaves a file without a lock, which is harmless.
+
+        In a fork of the owner it does nothing: the file and the lock are the parent's.
+        """
+        if os.getpid() != self.identity["pid"]:
+            return
         try:
             with self.directory.borrow() as state:
                 unlink_quietly(files, self.name, parent=state)
         except OSError:
             pass
+        _held.discard(self.descriptor)  # first: a fork must not close a number that is somebody else's by then
         self.descriptor.discard()
+
+
+_held: Final[set[Descriptor]] = set()
+"""The locked files of this process's owners."""
+
+
+def _let_go_of_copies() -> None:
+    """Close a fork's copies: a flock(2) is held as long as one is open, so a dead owner would look alive."""
+    while _held:
+        _held.pop().close_copy()
+
+
+os.register_at_fork(after_in_child=_let_go_of_copies)
 
 
 def this_process() -> dict[str, str | int | None]:
@@ -100,7 +120,9 @@ def take_ownership(files: Files, state: Descriptor) -> Owner:
             unlink_quietly(files, name, parent=directory)
             close_quietly(files, number)
             raise
-    return Owner(name, identity, limitations, Descriptor(files, number), state)
+    descriptor = Descriptor(files, number)
+    _held.add(descriptor)
+    return Owner(name, identity, limitations, descriptor, state)
 
 
 def is_live(state: int, name: str, files: Files | None = None) -> bool | None:
@@ -117,7 +139,7 @@ def is_live(state: int, name: str, files: Files | None = None) -> bool | None:
     except OSError:
         return None
     try:
-        check_file(files, number)
+        _check_owner_file(files, number, name, state)
         files.lock(number, exclusive=False)
     except BlockingIOError:
         return True
@@ -127,6 +149,16 @@ def is_live(state: int, name: str, files: Files | None = None) -> bool | None:
         return False
     finally:
         close_quietly(files, number)
+
+
+def _check_owner_file(files: Files, number: int, name: str, state: int) -> None:
+    """Return if it is one of ours, which a crash may have left with its hidden name too (`rename_noreplace`) [D2]."""
+    try:
+        check_file(files, number)
+    except UnsafeDirectoryError:
+        twin = name[1:] if name.startswith(".") else f".{name}"
+        if not are_one(files, number, twin, parent=state):
+            raise
 
 
 def _lock(files: Files, number: int) -> tuple[str, ...]:

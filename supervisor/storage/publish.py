@@ -17,7 +17,7 @@ import errno
 import os
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from .directory import sync_directory
 from .faults import text_of, write_reason
@@ -25,6 +25,7 @@ from .files import Files, rename_noreplace, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from ..sansio.words import CaptureReason
     from .descriptor import Descriptor
@@ -49,6 +50,8 @@ def final_name(stream: str) -> str:
     return stream if stream.endswith(RAW) else stream + FINAL
 
 
+Place = Literal["here", "elsewhere", "gone"]
+"""Where something is that we hold open: where its path leads, under another path, or under no name at all [D1, E7]."""
 _warned: Final[set[tuple[int, int]]] = set()
 
 
@@ -72,6 +75,7 @@ class SealedStream:
     """Hexadecimal, over those bytes; None where none was wanted or a call is still out."""
     fault: Fault | None
     """What keeps it from ever being `complete`."""
+    place: Place = "here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ class PublishOutcome:
     directories: bool | None
     """As in `Sealed`."""
     error: str | None
+    place: Place = "here"
+    """Of the capture's directory, if the receipt has no name."""
 
 
 class Patience:
@@ -158,6 +164,39 @@ class Named:
     """The directory, if it has no barrier."""
     names: frozenset[str]
     """The streams that have their final name."""
+    places: Mapping[str, Place]
+    """By stream, where that was looked for."""
+
+
+def stream_place(files: Files, name: str, spool: Spool, *, parent: int) -> Place:
+    """Return where a settled stream's file is: its directories may have been moved or removed since [D1].
+
+    What cannot be looked at counts as here: nobody saw it elsewhere.
+    """
+    path = str(spool.path.with_name(name))
+    try:
+        if _identity_of(files, path, parent=parent) == spool.identity:  # an absolute path has no use for the parent
+            return "here"
+        return "elsewhere" if _identity_of(files, name, parent=parent) == spool.identity else "gone"
+    except OSError:
+        return "here"
+
+
+def directory_place(files: Files, directory: Descriptor, path: Path) -> Place:
+    """Return where a capture's directory is. Raises: OSError."""
+    with directory.borrow() as number:
+        status = files.status(number)
+        if _identity_of(files, str(path), parent=number) == (status.st_dev, status.st_ino):
+            return "here"
+    return "elsewhere" if status.st_nlink else "gone"
+
+
+def _identity_of(files: Files, name: str, *, parent: int) -> tuple[int, int] | None:
+    try:
+        status = files.status_at(name, parent=parent)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 def name_streams(
@@ -169,6 +208,7 @@ def name_streams(
     """
     faults: dict[str, Fault] = {}
     names: set[str] = set()
+    places: dict[str, Place] = {}
     unsupported = None
     try:
         with directory.borrow() as number:
@@ -176,16 +216,19 @@ def name_streams(
                 patience.check()
                 try:
                     check_place(files, stream + LIVE, spool, parent=number)
-                    rename_noreplace(files, stream + LIVE, final_name(stream), parent=number)
+                    rename_noreplace(files, stream + LIVE, final_name(stream), parent=number, durable=durable)
                     names.add(stream)
                 except OSError as error:
                     faults[stream] = fault_of(f"naming {final_name(stream)}", error)
             patience.check()
             if durable:
                 unsupported = sync_directory(files, number)
+            for stream, spool in spools.items():
+                name = final_name(stream) if stream in names else stream + LIVE
+                places[stream] = stream_place(files, name, spool, parent=number)
     except OSError as error:
-        return Named(faults, fault_of("syncing the capture's directory", error), (), frozenset(names))
-    return Named(faults, None, () if unsupported is None else (unsupported,), frozenset(names))
+        return Named(faults, fault_of("syncing the capture's directory", error), (), frozenset(names), places)
+    return Named(faults, None, () if unsupported is None else (unsupported,), frozenset(names), places)
 
 
 def commit_receipt(
@@ -204,27 +247,39 @@ def commit_receipt(
     reserved.close()
     with directory.borrow() as number:
         patience.check()
-        rename_noreplace(files, RESERVED, RECEIPT, parent=number)
+        rename_noreplace(files, RESERVED, RECEIPT, parent=number, durable=durable)
 
 
 class Barrier:
-    """Syncs the directories of a conversation from the inside out. One per conversation."""
+    """Syncs the directories of a conversation from the inside out. One per conversation.
+
+    A directory that captures share and that failed to be synced has failed for good: the next sync of it can report
+    success with names lost. So nothing below it is acknowledged any more until the conversation is opened anew [D4].
+    """
 
     def __init__(self, files: Files, rooms: Rooms) -> None:
         self._files: Final = files
         self._rooms: Final = rooms
         self._ancestors: tuple[Descriptor, ...] = (rooms.tool_outputs, rooms.conversation)
+        self._failed: int | None = None
 
     def sync(self, capture: Descriptor) -> tuple[tuple[int, int], ...]:
         """Return when all names down to the capture's are on the device, and which directories have no barrier.
 
-        What is above `captures/` is synced until it once succeeded, whoever made it: another process may have made it
-        and died before its own barrier.
+        What is above `captures/` is synced once, whoever made it: another process may have made it and died before
+        its own barrier.
 
         Raises:
-            OSError: a directory could not be synced.
+            OSError: a directory could not be synced, or one that captures share could not at an earlier call.
         """
-        found = [self._sync(room) for room in (capture, self._rooms.captures, *self._ancestors)]
+        found = [self._sync(capture)]
+        if self._failed is not None:
+            raise OSError(self._failed, os.strerror(self._failed))
+        try:
+            found += [self._sync(room) for room in (self._rooms.captures, *self._ancestors)]
+        except OSError as error:
+            self._failed = error.errno or errno.EIO
+            raise
         self._ancestors = ()
         return tuple(key for key in found if key is not None)
 

@@ -31,14 +31,23 @@ from ..sansio.leftover import (
 )
 from ..sansio.preview import Preview, share
 from ..sansio.receipt import Durability, PreviewFacts
+from ..sansio.routes import reached
+from .contents import names_by_stream
 from .creation import HIDDEN_LAUNCH
 from .descriptor import Descriptor
-from .directory import CAPTURES, TOOL_OUTPUTS, check_directory, close_quietly, create_private_file, sync_directory
+from .directory import (
+    CAPTURES,
+    TOOL_OUTPUTS,
+    are_one,
+    check_directory,
+    close_quietly,
+    create_private_file,
+    sync_directory,
+)
 from .evidence import (
     RAW_COPIES,
     STREAMS,
     DamagedReceipt,
-    are_one,
     asked_owners,
     open_found,
     open_stream,
@@ -132,7 +141,8 @@ def _look_inside(files: Files, capture: int, owners: Owners, site: Site) -> Foun
         receipt, damage = _receipt(files, capture)
     if receipt is not None:
         unfinished = lives is False and any(_is_half_done(files, capture, *names) for names in TWINS)
-        return Found(site.capture_id, "published", placed(receipt, site), unfinished)
+        there = reached(receipt, site, names_by_stream(files, capture, receipt))
+        return Found(site.capture_id, "published", there, unfinished)
     verified = same_boot(launch)
     limitations = (
         *((OWNER_UNKNOWN,) if lives is None else ()),
@@ -178,7 +188,7 @@ def recover_capture(files: Files, rooms: Rooms, barrier: Barrier, capture_id: st
                     return None
                 if damage is not None:
                     aside = f"{UNREADABLE}-{secrets.token_hex(8)}"
-                    rename_noreplace(files, RECEIPT, aside, parent=number)
+                    rename_noreplace(files, RECEIPT, aside, parent=number, durable=True)
             site = site_of(rooms.path, capture_id)
             return placed(receipt, site) if receipt is not None else _publish(files, barrier, directory, site)
         finally:
@@ -204,9 +214,10 @@ def is_still_there(files: Files, number: int, name: str, *, parent: int) -> bool
 
 
 def finish_names(files: Files, capture: int) -> None:
-    """Finish each no-clobber rename that was interrupted between its link and its unlink."""
+    """Finish each no-clobber rename that was interrupted between its link and its unlink. Raises: OSError."""
     for before, after in TWINS:
         if _is_half_done(files, capture, before, after):
+            sync_directory(files, capture)  # the link may be in memory only, and this is the other way to the file
             files.unlink(before, parent=capture)
 
 
@@ -269,7 +280,7 @@ def _settle_streams(files: Files, capture: int) -> str | None:
         finally:
             close_quietly(files, number)
         if name == stream + LIVE:
-            rename_noreplace(files, name, final_name(stream), parent=capture)
+            rename_noreplace(files, name, final_name(stream), parent=capture, durable=True)
     return error
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import LiveCapture
 from .directory import check_directory, close_quietly, sync_directory
-from .files import UNSUPPORTED, Files
+from .files import Files, rename_directory
+from .incoming import sweep_incoming
 from .recovery import find_capture, is_still_there, lock_directory
 from .retained import RETAINED_SUFFIXES
 
@@ -43,7 +44,7 @@ def remove_capture(files: Files, rooms: Rooms, capture_id: str) -> int | None:
             if not is_still_there(files, number, capture_id, parent=captures):
                 return None
             check_removable(files, rooms, capture_id)
-            _set_aside(files, capture_id, parent=captures)
+            rename_directory(files, capture_id, ASIDE + capture_id, parent=captures)
             sync_directory(files, captures)
         finally:
             close_quietly(files, number)
@@ -59,20 +60,11 @@ def check_removable(files: Files, rooms: Rooms, capture_id: str) -> bool:
 
 
 def sweep(files: Files, rooms: Rooms) -> int:
-    """Finish removals that were interrupted; return the bytes that this has freed. Raises: OSError."""
+    """Finish removals and undo copies that were interrupted; return the bytes that this has freed. Raises: OSError."""
     with rooms.captures.borrow() as captures:
         names = [name for name in files.names(captures) if name.startswith(ASIDE)]
-        return sum(_clear(files, name, parent=captures) for name in names)
-
-
-def _set_aside(files: Files, capture_id: str, *, parent: int) -> None:
-    try:
-        files.rename_exclusive(capture_id, ASIDE + capture_id, parent=parent)
-    except OSError as error:
-        if error.errno not in UNSUPPORTED:
-            raise
-        # A directory has no second link. Nothing is lost by this: only an empty directory would be replaced.
-        files.rename(capture_id, ASIDE + capture_id, parent=parent)
+        freed = sum(_clear(files, name, parent=captures) for name in names)
+    return freed + sweep_incoming(files, rooms)
 
 
 def _clear(files: Files, name: str, *, parent: int) -> int:

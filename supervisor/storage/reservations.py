@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from .directory import close_quietly, create_private_file, unlink_quietly
 from .evidence import open_found, pieces
+from .faults import UnsafeDirectoryError
 from .owners import SUFFIX as OWNER
 from .owners import is_live
 
@@ -130,7 +131,8 @@ def reserved_by_others(files: Files, state: int, own: str | None = None, *, swee
 def _slots_of(files: Files, name: str, *, state: int) -> dict[str, int]:
     try:
         number = open_found(files, name, parent=state)
-    except FileNotFoundError:  # its owner has ended meanwhile
+    except (FileNotFoundError, UnsafeDirectoryError):
+        # Its owner has ended meanwhile: the name is gone, or, once it was opened, the file has no name any more.
         return {}
     try:
         data = b"".join(pieces(files, number, FILE_BYTES))

@@ -33,9 +33,12 @@ class Visit:
         self.barrier: Final = Barrier(files, rooms)
         self._writers: Final = writers
 
-    async def run(self, action: str, step: Callable[[], T]) -> T:
-        """Return the step's result, from a thread. Cancellation: the step goes on. Raises: StorageError."""
-        return await self._writers.run(action, step, deadline=PATIENCE_SECONDS)
+    async def run(self, action: str, step: Callable[[], T], *, undo: Callable[[T], object] | None = None) -> T:
+        """Return the step's result, from a thread. Raises: StorageError.
+
+        Cancellation: the step goes on; `undo` gets its late result.
+        """
+        return await self._writers.run(action, step, deadline=PATIENCE_SECONDS, undo=undo)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from supervisor import Supervisor
+from supervisor import Receipt, Supervisor, publish_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,6 +96,29 @@ async def test_an_unsafe_directory_is_not_used(conversation: Conversation, spoil
     after = tree(conversation.path.parent)
     made_safely = {str(conversation.path / "tool-outputs")} if spoil is open_below else set()
     assert {path: facts for path, facts in after.items() if before.get(path) != facts}.keys() <= made_safely
+
+
+@pytest.fixture
+def latin(tmp_path: Path) -> Path:
+    """A directory whose name is no UTF-8."""
+    directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    directory.mkdir(0o700)
+    return directory
+
+
+@pytest.mark.asyncio
+async def test_a_name_that_json_cannot_carry_is_left_out_of_receipts(latin: Path) -> None:
+    """The capture is there, with a reference, and is read."""
+    async with Supervisor(latin) as supervisor:
+        receipt = await (await supervisor.start(["echo", "hi"])).wait()
+    published = await publish_text(latin, "text", kind="tool")
+    for each in (receipt, published):
+        facts = each.streams["stdout"]
+        assert facts is not None
+        assert (each.capture.state, facts.access, facts.path, each.conversation) == ("complete", "local", None, None)
+        assert facts.reference is not None
+        assert Receipt.parse(each.to_json()) == each
+    assert await receipt.read_text("stdout") == "hi\n"
 
 
 @pytest.mark.asyncio

@@ -66,7 +66,7 @@ async def test_a_daemon_that_closed_its_output_delays_nothing(
     assert receipt.process is not None
     assert receipt.process.code == 3
     assert receipt.capture.state == "complete"
-    assert receipt.process.survivors == ()  # it left the group; nobody claims that nothing else lives
+    assert receipt.process.survivors == (int(receipt.stdout),)
 
 
 async def test_a_daemon_that_holds_the_pipe_costs_one_drain_window(

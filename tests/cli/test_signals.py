@@ -30,6 +30,7 @@ def ready(process: subprocess.Popen[bytes]) -> None:
     ("number", "reason"),
     [
         (signal.SIGINT, "caller"),
+        (signal.SIGQUIT, "caller"),
         (signal.SIGTERM, "supervisor-shutdown"),
         (signal.SIGHUP, "supervisor-shutdown"),
     ],

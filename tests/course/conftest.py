@@ -122,6 +122,8 @@ class ScriptedChild:
         self.signals: list[int] = []
         self.members: tuple[int, ...] | None = (4242,)
         self.left_behind: tuple[int, ...] | None = ()
+        self.holding: tuple[int, ...] | None = None
+        self.tree_limitation: str | None = "tree-by-something"
         self.waiting = {1: 0, 2: 0}
         self.pipes: dict[int, Reader | Writer] = {0: Writer(), 1: Reader(), 2: Reader()}
         self.ending: str | None = None
@@ -146,6 +148,14 @@ class ScriptedChild:
     def group_members(self) -> tuple[int, ...] | None:
         """What the test says."""
         return self.members
+
+    def press(self) -> tuple[int, ...] | None:
+        """What the test says."""
+        return self.members
+
+    def holders(self) -> tuple[int, ...] | None:
+        """What the test says."""
+        return self.holding
 
     def survivors(self) -> tuple[int, ...] | None:
         """What the test says."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from supervisor.course import TREE_BY_GROUP, TREE_WATCH_SECONDS
+from supervisor.course import TREE_WATCH_SECONDS
 from supervisor.limits import Limits
 from supervisor.sansio.exits import Exited, Signalled
 from supervisor.sansio.lifecycle import CONFIRM_SECONDS, Action, Phase
@@ -217,10 +217,11 @@ async def test_a_child_that_cannot_be_killed_is_given_up_and_named(
     assert [child.pipes[fd].closed for fd in (1, 2)] == [True, True]  # type: ignore[union-attr]
     end_pipes(course)
     assert course.over.done()
+    child.left_behind = (4242,)
     course.release()
     assert child.ending == "abandoned"
     assert course.survivors == (4242,)
-    assert TREE_BY_GROUP in course.limitations
+    assert "tree-by-something" in course.limitations
 
 
 async def test_an_ended_child_is_reaped_and_what_it_left_is_named(course: Course, child: ScriptedChild) -> None:
@@ -232,7 +233,7 @@ async def test_an_ended_child_is_reaped_and_what_it_left_is_named(course: Course
     course.release()
     assert child.ending == "released"
     assert course.survivors == (7, 8)
-    assert TREE_BY_GROUP not in course.limitations
+    assert "tree-by-something" not in course.limitations
 
 
 async def test_a_pipe_that_fails_ends_retention_of_its_stream_alone(course: Course, child: ScriptedChild) -> None:

@@ -128,13 +128,13 @@ async def test_abandoned_child_leaves_only_its_process(start: Start, program: Ca
 
 async def test_group_is_untouched_when_its_number_was_given_away(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the leader reaped by somebody and its pid in use again, nothing is sent and nobody is listed."""
+    monkeypatch.setattr(PidfdWatch, "held", lambda _self: False)
     child, heard = await start("true")
     await heard.heard("exited")
-    monkeypatch.setattr(PidfdWatch, "held", lambda _self: False)
     sent: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda pid, _number: sent.append(pid))
     assert not child.signal_group(signal.SIGTERM)  # the zombie stands for the stranger
-    assert child.group_members() is None
+    assert child.group_members() == ()
     assert sent == []
     monkeypatch.undo()
 

@@ -102,11 +102,11 @@ async def test_exit_is_known_while_a_grandchild_holds_the_pipe(
 async def test_daemon_that_left_the_session_is_heard_after_the_exit(
     start_both: Start, program: Callable[..., tuple[str, ...]]
 ) -> None:
-    """Its bytes arrive as long as nobody closes the pipe, and it is not a member of the group."""
+    """Its bytes arrive as long as nobody closes the pipe, and it is a member of the tree (contract F3)."""
     child, heard = await start_both(*program("descendant", "daemon"))
     pid = int(await heard.line())
     await heard.heard("exited")
-    assert child.group_members() == ()
+    assert child.group_members() == (pid,)
     os.kill(pid, signal.SIGUSR1)
     await heard.until(lambda: b"late\n" in heard.data[1])
     assert ("lost", 1, None) not in heard.events

@@ -152,6 +152,15 @@ def test_without_a_launch_record_only_the_files_speak() -> None:
     assert lost_receipt(SITE, launch(receipt={"process": None}), {}).process is not None
 
 
+def test_a_text_that_came_from_no_child_has_no_process() -> None:
+    """Not even one that nobody saw the end of."""
+    begun = launch(receipt={"process": None, "source": "browser", "upstream": "complete"})
+    left = {"stdout": LEFT, "stderr": LEFT}
+    live, lost = live_receipt(SITE, begun, {**left}), lost_receipt(SITE, begun, {**left})
+    assert (live.process, live.capture.state) == (None, "pending")
+    assert (lost.process, lost.capture.state, lost.source) == (None, "partial", "browser")
+
+
 def test_a_capture_that_must_not_be_opened_is_unavailable() -> None:
     """Nothing is known of it, but why."""
     receipt = unusable_receipt(SITE, "not a directory")

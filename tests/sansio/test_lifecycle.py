@@ -56,6 +56,27 @@ def test_a_job_that_ends_by_itself_settles_after_both_ends() -> None:
         assert life.next_deadline() is None
 
 
+def test_what_an_exit_left_running_is_ended_with_its_grace() -> None:
+    """The exit stays one by itself, without a reason; the pipes are drained after the tree (F3)."""
+    life = running(time_limit=10, kill_after=2)
+    assert life.leader_exited(Exited(3), end_rest_at=1) == TERMINATION
+    assert life.next_deadline() == 3
+    assert life.tick(3) == (Action.KILL_TREE,)
+    assert life.tree_empty() == (Action.DRAIN,)
+    assert life.pipes_ended() == (Action.SETTLE,)
+    assert life.process_facts() == ("exited", None)
+    assert life.forced
+    assert not life.ended_normally
+
+
+def test_a_forced_exit_is_not_ended_a_second_time() -> None:
+    """The rest has its own grace, which began at the request."""
+    life = running(kill_after=2)
+    life.request_end("caller", 0)
+    assert life.leader_exited(Signalled(15), end_rest_at=1) == ()
+    assert life.next_deadline() == 2
+
+
 def test_a_spawn_that_fails_settles_at_once() -> None:
     """There is nothing to wait for (F6)."""
     life = lifecycle(time_limit=1)

@@ -108,10 +108,10 @@ class Life(RuleBasedStateMachine):
         self.do(self.life.request_end(reason, self.now))
 
     @precondition(lambda self: self.life.started and self.life.status is None)
-    @rule(status=st.sampled_from([Exited(0), Exited(3), Signalled(9), Lost()]))
-    def leader_exits(self, status: ExitStatus) -> None:
-        """By itself, or because it was told to."""
-        self.do(self.life.leader_exited(status))
+    @rule(status=st.sampled_from([Exited(0), Exited(3), Signalled(9), Lost()]), end_rest=st.booleans())
+    def leader_exits(self, status: ExitStatus, *, end_rest: bool = False) -> None:
+        """By itself, or because it was told to; what it leaves running is ended if that is wanted."""
+        self.do(self.life.leader_exited(status, end_rest_at=self.now if end_rest else None))
 
     @precondition(lambda self: self.life.phase in {Phase.STRAGGLING, Phase.KILLING} and self.life.status is not None)
     @rule()

@@ -14,6 +14,8 @@ from supervisor.sansio.receipt import Retained, StreamFacts
 CAPTURE = "20260101T000000000000Z-" + "0" * 32
 OTHER = "20260101T000000000000Z-" + "1" * 32
 FINAL = Standing("complete", ended=True)
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+"""What a text has: no NUL, which the sanitiser drops."""
 
 
 def page_at(text: bytes, offset: int, max_bytes: int, standing: Standing = FINAL) -> Page:
@@ -22,7 +24,7 @@ def page_at(text: bytes, offset: int, max_bytes: int, standing: Standing = FINAL
     return page_of(request, text[request.offset : request.offset + request.count], len(text), standing)
 
 
-@given(st.text(), st.integers(min_value=4, max_value=20))
+@given(st.text(CHARACTERS), st.integers(min_value=4, max_value=20))
 def test_pages_of_any_size_make_up_the_text(text: str, max_bytes: int) -> None:
     """Nothing is lost, repeated or split; only the last page says that nothing follows (E3)."""
     data = text.encode()
@@ -42,7 +44,7 @@ def test_pages_of_any_size_make_up_the_text(text: str, max_bytes: int) -> None:
     assert "".join(parts) == text
 
 
-@given(st.text(min_size=1), st.data(), st.integers(min_value=4, max_value=20))
+@given(st.text(CHARACTERS, min_size=1), st.data(), st.integers(min_value=4, max_value=20))
 def test_a_cursor_inside_a_character_is_aligned_back(text: str, data: st.DataObject, max_bytes: int) -> None:
     """The page begins at that character's first byte and its start says so (E3)."""
     whole = text.encode()
@@ -54,7 +56,7 @@ def test_a_cursor_inside_a_character_is_aligned_back(text: str, data: st.DataObj
     assert page.start.offset == max(border for border in borders if border <= offset)
 
 
-@given(st.text(min_size=1), st.data())
+@given(st.text(CHARACTERS, min_size=1), st.data())
 def test_a_text_that_was_cut_inside_a_character_ends_before_it(text: str, data: st.DataObject) -> None:
     """A full disk or a crash cuts anywhere; what is left of a character is never shown (B5, D6)."""
     whole = text.encode()
@@ -65,6 +67,18 @@ def test_a_text_that_was_cut_inside_a_character_ends_before_it(text: str, data: 
     assert first.eof
     last = page_at(whole[:size], size, 4)
     assert (last.text, last.eof, last.start) == ("", True, first.cursor)
+
+
+@pytest.mark.parametrize("after", [b"", b" end"])
+def test_zeros_are_never_given_as_text(after: bytes) -> None:
+    """A page ends before them without being the last, and none begins with them: that data never reached the disk."""
+    data = b"begin" + bytes(8) + after
+    page = page_at(data, 0, 1000)
+    assert (page.text, page.eof, page.cursor.offset) == ("begin", False, 5)
+    for offset in (5, 9, 12):
+        with pytest.raises(StorageError):
+            page_at(data, offset, 4)
+    assert page_at(data, 13, 1000).text == after.decode()
 
 
 def test_a_live_text_has_no_end() -> None:

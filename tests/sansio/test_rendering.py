@@ -113,6 +113,11 @@ def test_text_from_elsewhere_names_its_producer() -> None:
     made = receipt(process=None, source="dask", upstream="task\n3")
     assert outcome(made) == "text from dask (task\\n3)"
     assert facts_of(render(made))[1] == "capture complete: all output is accounted for"
+    whole = receipt(process=None, source="dask", upstream="complete")
+    assert outcome(whole) == "text from dask"
+    for upstream, word in (("truncated", "cut before"), ("unknown", "nobody says"), ("complete", "is not kept")):
+        made = receipt(process=None, upstream=upstream, capture={"state": "partial"})
+        assert word in facts_of(render(made))[1]
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,16 @@ import asyncio
 import errno
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervisor.errors import StorageError
 from supervisor.limits import Limits
 from supervisor.storage import Conversation, Files, LocalStorage
-from supervisor.storage.delivery import MARKER_BYTES, Marker
+from supervisor.storage.delivery import ACKNOWLEDGEMENTS, MARKER_BYTES, Marker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -81,11 +82,15 @@ async def test_a_released_claim_is_as_if_it_had_not_been(conversation: Conversat
 async def test_what_is_acknowledged_is_not_to_be_claimed_by_anybody(
     conversation: Conversation, other: Conversation
 ) -> None:
-    """Not by a later owner either; acknowledging it again writes nothing."""
+    """Not by a later owner either. Acknowledging it once more writes a line more, but not for ever."""
     path = await published(conversation)
     await conversation.deliveries.claim(CAPTURE, earlier=False)
     await other.deliveries.acknowledge(CAPTURE)
+    with (path / "delivered").open("ab") as marker:
+        marker.write(b'{"acknowledged":true}\n' * (ACKNOWLEDGEMENTS - 2))
+    await conversation.deliveries.acknowledge(CAPTURE)
     before = (path / "delivered").read_bytes()
+    assert before.count(b"acknowledged") == ACKNOWLEDGEMENTS
     await conversation.deliveries.acknowledge(CAPTURE)
     assert (path / "delivered").read_bytes() == before
     await conversation.close()
@@ -152,7 +157,7 @@ async def test_what_is_not_a_marker_of_ours_is_not_written(conversation: Convers
 
 @pytest.mark.asyncio
 async def test_a_claim_and_an_acknowledgement_are_synced_before_they_are_told(tmp_path: Path, faulty: Files) -> None:
-    """The claim's data and name, the acknowledgement's data; the name once."""
+    """The marker's name before anything is in it, then the claim, and each acknowledgement with a line of its own."""
     conversation = await LocalStorage(faulty).open(tmp_path, limits=Limits(), durability="barrier")
     await published(conversation)
     log: list[str] = faulty.log  # type: ignore[attr-defined]
@@ -162,13 +167,35 @@ async def test_a_claim_and_an_acknowledgement_are_synced_before_they_are_told(tm
 
     start = len(log)
     await conversation.deliveries.claim(CAPTURE, earlier=False)
-    assert since(start) == ["write", "sync_file", "sync_directory"]
-    start = len(log)
-    await conversation.deliveries.acknowledge(CAPTURE)
-    assert since(start) == ["write", "sync_file"]
-    start = len(log)
-    await conversation.deliveries.acknowledge(CAPTURE)
-    assert since(start) == ["sync_file"]
+    assert since(start) == ["sync_directory", "write", "sync_file"]
+    for _ in range(2):
+        start = len(log)
+        await conversation.deliveries.acknowledge(CAPTURE)
+        assert since(start) == ["write", "sync_file"]
+    await conversation.close()
+
+
+@pytest.mark.asyncio
+async def test_after_a_failed_sync_nothing_is_taken_for_synced(tmp_path: Path, faulty: Any) -> None:  # noqa: ANN401
+    """[D4] A second sync of the same bytes can succeed with them lost, and a name can be missing beside its content."""
+    conversation = await LocalStorage(faulty).open(tmp_path, limits=Limits(), durability="barrier")
+    await published(conversation)
+    deliveries = conversation.deliveries
+    faulty.fail_name = "sync_directory"
+    with pytest.raises(StorageError):
+        await deliveries.claim(CAPTURE, earlier=False)
+    faulty.fail_name = "sync_file"
+    with pytest.raises(StorageError):
+        await deliveries.acknowledge(CAPTURE)
+    faulty.fail_name = None
+    start = len(faulty.log)
+    await deliveries.acknowledge(CAPTURE)
+    seen = [name for name in faulty.log[start:] if name == "write" or name.startswith("sync")]
+    assert seen == ["write", "sync_file"]
+    marker = tmp_path / "tool-outputs" / "captures" / CAPTURE / "delivered"
+    assert marker.read_bytes() == b'{"acknowledged":true}\n' * 2
+    syncs = [name for name in faulty.log[:start] if name in {"sync_directory", "write", "sync_file"}]
+    assert syncs[-4:] == ["sync_directory", "sync_directory", "write", "sync_file"]
     await conversation.close()
 
 
@@ -181,7 +208,7 @@ async def test_an_earlier_owner_s_barrier_is_made_up_for_before_the_claim(tmp_pa
     start = len(log)
     await conversation.deliveries.claim(CAPTURE, earlier=True)
     seen = [name for name in log[start:] if name == "write" or name.startswith("sync")]
-    assert seen == ["sync_directory", "sync_directory", "write", "sync_file", "sync_directory"]
+    assert seen == ["sync_directory", "sync_directory", "sync_directory", "write", "sync_file"]
     await conversation.close()
 
 

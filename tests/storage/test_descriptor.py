@@ -79,3 +79,15 @@ def test_deferred_close_does_not_disturb_the_borrower(tmp_path: Path) -> None:
     with descriptor.borrow():
         descriptor.close()
     assert not is_open(number)
+
+
+def test_a_copy_is_closed_once_whatever_the_lock_is(tmp_path: Path) -> None:
+    """In a fork a thread that is not there any more may have had it."""
+    descriptor, number = opened(tmp_path)
+    descriptor._lock.acquire()
+    descriptor.close_copy()
+    descriptor._lock.release()
+    assert not is_open(number)
+    descriptor.close()
+    with pytest.raises(OSError, match="Bad file"), descriptor.borrow():
+        pass

@@ -74,6 +74,27 @@ def test_rename_moves_the_file(files: Files, directory: int, tmp_path: Path) -> 
     assert (tmp_path / "target").stat().st_nlink == 1
 
 
+@pytest.mark.parametrize("number", [0, errno.EINVAL, errno.EIO])
+def test_a_link_is_on_the_device_before_the_other_name_is_removed(directory: int, tmp_path: Path, number: int) -> None:
+    """[D4] A failed sync takes the new name back and leaves the old one; unlike a missing one."""
+    seen: list[list[str]] = []
+
+    class Watched(NoExclusiveRename):
+        def sync_directory(self, descriptor: int) -> None:  # noqa: ARG002
+            seen.append(listing(tmp_path))
+            if number:
+                raise OSError(number, os.strerror(number))
+
+    (tmp_path / "source").write_text("new")
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            rename_noreplace(Watched(), "source", "target", parent=directory, durable=True)
+    else:
+        rename_noreplace(Watched(), "source", "target", parent=directory, durable=True)
+    assert seen == [["source", "target"]]
+    assert listing(tmp_path) == (["source"] if number == errno.EIO else ["target"])
+
+
 def test_rename_passes_other_errors_on(directory: int) -> None:
     """A missing source is no reason to try another way."""
     with pytest.raises(FileNotFoundError) as caught:

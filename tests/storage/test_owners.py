@@ -180,3 +180,21 @@ def test_what_is_no_owner_file_is_unknown(tmp_path: Path) -> None:
     found = {name: is_live(state, name) for name in names}
     os.close(state)
     assert found == {"real": False, "missing": False} | dict.fromkeys(names[2:])
+
+
+def test_an_owner_that_was_killed_between_its_two_names_is_dead(tmp_path: Path) -> None:
+    """[D2, D6] Linked and not yet unlinked: by either name it lives as long as its lock, and no longer."""
+    (tmp_path / ".one.owner").touch(mode=0o600)
+    (tmp_path / "one.owner").hardlink_to(tmp_path / ".one.owner")
+    state = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    files = Files()
+    try:
+        number = files.open_existing("one.owner", parent=state)
+        files.lock(number, exclusive=True)
+        assert [is_live(state, name) for name in ("one.owner", ".one.owner")] == [True, True]
+        os.close(number)
+        assert [is_live(state, name) for name in ("one.owner", ".one.owner")] == [False, False]
+        (tmp_path / "third").hardlink_to(tmp_path / "one.owner")
+        assert is_live(state, "one.owner") is None
+    finally:
+        os.close(state)

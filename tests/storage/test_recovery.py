@@ -232,6 +232,35 @@ async def test_what_is_gone_by_then_is_nobody_s(tmp_path: Path) -> None:
     rooms.discard()
 
 
+@pytest.mark.asyncio
+async def test_a_link_is_synced_before_recovery_removes_the_other_name(tmp_path: Path) -> None:
+    """[D4] It may have been made and be nowhere but in memory; if it cannot be synced, both names stay."""
+    await leave(tmp_path, {"stdout": b"text"})
+    capture = tmp_path / "tool-outputs" / "captures" / CAPTURE
+    os.link(capture / "stdout.live", capture / "stdout.log")
+    fails = True
+
+    class Failing(Files):
+        def sync_directory(self, descriptor: int) -> None:
+            if fails:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            super().sync_directory(descriptor)
+
+    files = Failing()
+    found = find_rooms(files, tmp_path)
+    assert found is not None
+    try:
+        with pytest.raises(OSError, match="Input/output error"):
+            recover_capture(files, found, Barrier(files, found), CAPTURE)
+        assert {path.name for path in capture.glob("stdout*")} == {"stdout.live", "stdout.log"}
+        fails = False
+        receipt = recover_capture(files, found, Barrier(files, found), CAPTURE)
+    finally:
+        found.discard()
+    assert receipt is not None
+    assert {path.name for path in capture.glob("stdout*")} == {"stdout.log"}
+
+
 def test_a_rename_by_link_that_begins_between_the_two_looks_is_no_foreign_name(rooms: Rooms) -> None:
     """The file has one name when it is opened, and its second one just after (D2)."""
 

@@ -283,3 +283,34 @@ def test_a_reservation_is_dropped_with_its_owner(tmp_path: Path) -> None:
     reservations.raise_by("one", 3)
     assert reservations.all() == {}
     close_process(process, killed=False)
+
+
+def test_an_owner_that_ends_while_it_is_looked_at_reserves_nothing(tmp_path: Path) -> None:
+    """Its file may lose its name before it is opened, or between that and its check: that is no fault of the disk."""
+
+    class Ending(Files):
+        """The other owner removes its file at one of the two moments."""
+
+        early = False
+
+        def open_existing(self, name: str, *, parent: int, flags: int = os.O_RDONLY) -> int:
+            """Open it, around its end."""
+            if self.early and name.endswith(".reserved"):
+                os.unlink(name, dir_fd=parent)
+            number = super().open_existing(name, parent=parent, flags=flags)
+            if name.endswith(".reserved"):
+                os.unlink(name, dir_fd=parent)
+            return number
+
+    for early in (False, True):
+        one, other = open_process(tmp_path), open_process(tmp_path)
+        try:
+            one.account.reservations.admit("capture")
+            one.account.reserve("capture", 600, 600)
+            files = Ending()
+            files.early = early
+            with other.rooms.state.borrow() as state:
+                assert reserved_by_others(files, state, other.account.reservations.name) == {}
+        finally:
+            close_process(one, killed=False)
+            close_process(other, killed=False)

@@ -20,6 +20,7 @@ from supervisor import (
     Job,
     JobFailed,
     Limits,
+    OpenCapture,
     Page,
     Receipt,
     SpawnError,
@@ -27,8 +28,13 @@ from supervisor import (
     Supervisor,
     SupervisorError,
     UnknownCapture,
+    export_captures,
     follow_capture,
+    open_capture,
+    publish_text,
     read_capture,
+    resolve,
+    share_capture,
 )
 
 
@@ -191,6 +197,27 @@ async def handles_each_error(supervisor: Supervisor) -> Receipt | None:
     except SupervisorError:
         pass
     return None
+
+
+async def publishes_what_no_command_printed(directory: Path) -> None:
+    """A finished text, or what arrives in parts; its end is the producer's to tell."""
+    assert_type(await publish_text(directory, "text"), Receipt)
+    assert_type(await publish_text(None, b"bytes", kind="browser", upstream="unknown", label="a page"), Receipt)
+    async with open_capture("talk", source="browser", secrets={"NAME": "value"}, limits=Limits()) as capture:
+        assert_type(capture, OpenCapture)
+        await capture.write("text")
+        await capture.write(b"bytes")
+        capture.truncate()
+        assert_type(capture.capture_id, str)
+    assert_type(capture.receipt, Receipt)
+
+
+async def hands_captures_on(directory: Path, receipt: Receipt) -> None:
+    """By copy, to somebody else or to another conversation."""
+    assert_type(await export_captures(directory, [receipt.capture_id], "out"), list[Receipt])
+    assert_type(await share_capture("talk", receipt.capture_id, directory, limits=Limits()), Receipt)
+    assert_type(await resolve(receipt), Receipt)
+    assert_type(await resolve(receipt, directory), Receipt)
 
 
 def keeps_a_cursor(text: str) -> str:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from ..escapes import nothing_to_strip
-from ..rules import DEFAULT_RULES
 from . import Findings
 
 if TYPE_CHECKING:
@@ -133,8 +132,9 @@ class StdlibEngine:
 _built: Final[WeakKeyDictionary[NeedleSet, dict[RuleSet, StdlibEngine]]] = WeakKeyDictionary()
 
 
-def engine_for(needles: NeedleSet, rules: RuleSet = DEFAULT_RULES) -> StdlibEngine:
-    """Return the engine of `needles` and `rules`, built at the first call and kept as long as the needles are."""
+def engine_for(needles: NeedleSet, rules: RuleSet | None = None) -> StdlibEngine:
+    """Return the engine of `needles` and `rules`, or theirs, built at the first call and kept as long as they are."""
+    rules = rules or needles.rules
     built = _built.setdefault(needles, {})
     engine = built.get(rules)
     if engine is None:

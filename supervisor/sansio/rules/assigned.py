@@ -29,6 +29,8 @@ SHORTEST_STRICT: Final = 6
 PLACEHOLDER: Final = re.compile(
     rb"""(?ix) (?: none|null|nil|true|false|undefined|str|string|int|bool|bytes|optional|any|required|redacted|hidden
     | basic\s?|bearer\s?|masked|empty|unset|default|example|placeholder|changeme|secret|password|passwd|token|n/?a
+    | (?:[a-z]{2,4}[_-])?(?:test|testing|dummy|fake|mock|sample)
+      (?:[_-]?(?:key|token|secret|password|value))*(?:[_-]?[0-9]{1,3})?
     | [$%{<\[&].* | \*+ | x{3,} | \.{2,}.* | .{0,24}\.{3} | [-=_]+ | \\[nrt].*
     | (?:your|my|the|some|insert|enter|a|an)[_ -].*
     | (?:self|this|args|opts?|options|os|config|settings|cfg|env|process|params?|secrets|vars|var|data|local)\..* )?""",

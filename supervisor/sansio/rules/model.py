@@ -223,9 +223,13 @@ class RuleSet:
         alternatives = "|".join(rule.beginning for rule in held)
         object.__setattr__(self, "_beginnings", re.compile(rf"(?:{alternatives})\Z".encode()) if held else None)
 
-    def with_rules(self, rules: Iterable[Rule]) -> RuleSet:
-        """Return a set that has these as well; the new ones come last."""
-        return RuleSet((*self.rules, *rules))
+    def with_rules(self, rules: Iterable[object]) -> RuleSet:
+        """Return a set that has these as well; the new ones come last. Raises: TypeError for what is no `Rule`."""
+        given = tuple(rules)
+        added = [rule for rule in given if isinstance(rule, Rule)]
+        if len(added) < len(given):
+            raise TypeError("rules must be Rule objects")
+        return RuleSet((*self.rules, *added)) if added else self
 
     def partial(self, buffer: bytes, start: int) -> int:
         """Return where, from `start` on, what may still become a held lead begins; the text's end if nothing does."""

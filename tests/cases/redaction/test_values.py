@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import shlex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import pytest
@@ -70,6 +71,18 @@ def test_red_020_base64_of_more_than_the_value_is_known(masked: Callable[..., st
     assert len(tail) <= math.ceil(len(after) * 8 / 6) + 1 + 2
 
 
+@pytest.mark.parametrize("layout", [{"indent": 2}, {"indent": "\t", "sort_keys": True}, {"separators": (",", ":")}, {}])
+@pytest.mark.parametrize("given", [{}, {"indent": 4}])
+def test_red_021_a_json_value_is_known_in_another_layout(
+    masked: Callable[..., str], given: dict[str, Any], layout: dict[str, Any]
+) -> None:
+    """RED-021 (actions/runner#1488, #2232): pretty-printed, only its braces are masked, all values readable (C5)."""
+    document = {"id": 123, "password": "foobar", "inner": {'pass "phrase"': "grün/9"}, "enabled": True}
+    text = masked({"key": json.dumps(document, **given)}, json.dumps(document, **layout))
+    assert not any(value in text for value in ("foobar", "gr"))
+    assert MARKER in text
+
+
 def test_red_022_a_percent_sign_is_known_as_it_is_and_encoded(masked: Callable[..., str]) -> None:
     """RED-022 (actions/runner#2960): the mask is registered unescaped, and the text is still escaped (C5)."""
     secret = "aa%25bb/cc%0Add"
@@ -113,6 +126,11 @@ def test_red_031_a_value_too_short_or_common_is_refused_by_name(masked: Callable
     assert needles.values == ()
     assert [refusal.partition(":")[0] for refusal in needles.refused] == ["key"]
     assert masked({"key": value}, text) == text
+
+
+def test_red_032_a_doubled_dollar_is_known(masked: Callable[..., str]) -> None:
+    """RED-032 (jenkinsci/credentials-binding-plugin SECURITY-1835 (77681e0)): `$` printed as `$$` is missed (C5)."""
+    assert masked({"key": "pa$$word$9"}, "a=pa$$$$word$$9 b=pa$$word$9") == f"a={MARKER} b={MARKER}"
 
 
 def test_red_055_what_a_removed_nul_joins_is_masked(masked: Callable[..., str]) -> None:

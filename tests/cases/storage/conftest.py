@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conftest import Conversation
 
 LOGGED: Final = frozenset(
-    {"close", "create", "make_directory", "rename_exclusive", "sync_directory", "sync_file", "write"}
+    {"close", "create", "link", "make_directory", "rename_exclusive", "sync_directory", "sync_file", "unlink", "write"}
 )
 
 

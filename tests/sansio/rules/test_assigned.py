@@ -96,6 +96,8 @@ INNOCENT = [
     "API_KEY=...",
     "ANTHROPIC_API_KEY=sk-ant-...",
     '"secret": "<your secret 1>"',
+    '"apiKey": "test", "token": "sk-test", "secret": "fake_secret_12"',
+    "API_KEY=dummy TOKEN=test123 ?token=sample-key",
     "TOKEN=/path" + "/a" * 40 + "1",
 ]
 
@@ -125,6 +127,8 @@ def test_what_assigns_no_secret_stays(text: str, redacted: Callable[..., str]) -
         ("SECRET=ab c", "SECRET=ab c"),
         ("SECRET=abc(1)", "SECRET=abc(1)"),
         ("?secret=abc", "?secret=[REDACTED:assignment]"),
+        ("SECRET=tester", "SECRET=[REDACTED:assignment]"),
+        ('secret = "test1234"', 'secret = "[REDACTED:quoted-assignment]"'),
         ('\\"secret\\": \\"a\\\\b1\\", \\"b', '\\"secret\\": \\"[REDACTED:quoted-assignment]\\", \\"b'),
         ("login --secret 'x b'", "login --secret '[REDACTED:quoted-flag]'"),
         ("login --secret a1-b2c", "login --secret [REDACTED:flag]"),
