@@ -43,6 +43,7 @@ PYTEST: Final = (
     "no:cacheprovider",
     "-c",
     str(ROOT / "pyproject.toml"),
+    "--numprocesses=0",
     "--basetemp=temporary",
 )
 
