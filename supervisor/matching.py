@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .sansio.needles import NeedleSet
     from .sansio.rules import RuleSet
 
-BUILD_AFTER_BYTES: Final = 4 * 1024 * 1024
+BUILD_AFTER_BYTES: Final = 6 * 1024 * 1024
 """About as much text as the standard library's engine searches while hyperscan's is built."""
 THREAD: Final = "spoolvisor-matching"
 
