@@ -92,3 +92,10 @@ def test_a_run_is_searched_once() -> None:
     assert [text.run(judge.members, start) for start in (0, 2, 3, 4)] == [3, 3, 3, 7]
     assert RunRest(judge.members).extend(text, 4) == (7, RunRest(judge.members))
     assert RunRest(judge.members).extend(Text(b"abc def", final=True), 4) == (7, None)
+
+
+def test_a_set_takes_rules_alone() -> None:
+    """An expression instead of a rule is refused at once; without any the set stays what it is."""
+    with pytest.raises(TypeError, match="Rule"):
+        DEFAULT_RULES.with_rules([rule(), "sk-.*"])
+    assert DEFAULT_RULES.with_rules([]) is DEFAULT_RULES
