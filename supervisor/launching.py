@@ -7,7 +7,6 @@ launch, with a pending receipt, before its first byte is taken from the pipe.
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
@@ -18,7 +17,7 @@ from .live import Window
 from .matching import matcher_for
 from .pump import Pump
 from .rawcopy import RawCopying, first_bytes, raw_name
-from .reporting import clean, not_searched, pending_receipt
+from .reporting import clean, launch_record, not_searched, pending_receipt
 from .request import PIPE
 from .sansio.preview import Preview
 from .sansio.retention import RawRetention, Retention
@@ -192,16 +191,10 @@ async def _record(course: Course) -> None:
     """Write the launch record: who owns the capture, whether a completion is owed for it, and its receipt so far."""
     assert course.capture is not None
     assert course.services.conversation is not None
-    owner = course.services.conversation.owner
-    record = {
-        "schema": 1,
-        "owner": {"name": owner.name, **owner.identity},
-        "kept": course.kept,
-        "environment": _environment(course),
-        "receipt": json.loads(pending_receipt(course).fitted().to_json()),
-    }
+    owner, receipt = course.services.conversation.owner, pending_receipt(course)
+    record = launch_record(owner, receipt, kept=course.kept, environment=_environment(course))
     try:
-        await course.capture.record_launch(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
+        await course.capture.record_launch(record)
     except StorageError as error:
         for pump in course.pumps.values():
             pump.end_retention(error.reason)

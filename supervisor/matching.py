@@ -33,12 +33,13 @@ THREAD: Final = "spoolvisor-matching"
 class Matcher:
     """An engine that begins at once and becomes the fastest that there is when it is worth it. Used on one thread."""
 
-    def __init__(self, needles: NeedleSet, rules: RuleSet) -> None:
+    def __init__(self, needles: NeedleSet) -> None:
         self.building: asyncio.Task[None] | None = None
         """The building of the fastest engine, once it was begun."""
-        self._engine: Engine = stdlib.engine_for(needles, rules)
+        self._engine: Engine = stdlib.engine_for(needles)
+        # Not the needles: they would keep themselves, as long as we are kept for them.
         self._values: Final = needles.values
-        self._rules: Final = rules
+        self._rules: Final = needles.rules
         self._before_building = BUILD_AFTER_BYTES
 
     @property
@@ -86,25 +87,24 @@ class Matcher:
 _made: Final = threading.local()
 
 
-def _matchers() -> WeakKeyDictionary[NeedleSet, dict[RuleSet, Matcher]]:
-    made: WeakKeyDictionary[NeedleSet, dict[RuleSet, Matcher]]
+def _matchers() -> WeakKeyDictionary[NeedleSet, Matcher]:
+    made: WeakKeyDictionary[NeedleSet, Matcher]
     made = _made.__dict__.setdefault("matchers", WeakKeyDictionary())
     return made
 
 
-def matcher_for(needles: NeedleSet, rules: RuleSet | None = None) -> Matcher:
-    """Return this thread's matcher of `needles` and `rules`, or theirs, kept as long as the needles are."""
-    rules = rules or needles.rules
-    matchers = _matchers().setdefault(needles, {})
-    if rules not in matchers:
-        matchers[rules] = Matcher(needles, rules)
-    return matchers[rules]
+def matcher_for(needles: NeedleSet) -> Matcher:
+    """Return this thread's matcher of `needles` and of their rules, kept as long as they are."""
+    made = _matchers()
+    if needles not in made:
+        made[needles] = Matcher(needles)
+    return made[needles]
 
 
 async def settled() -> None:
     """Return when nothing is being built on this loop, and so no thread is left. Cancellation: it goes on."""
     loop = asyncio.get_running_loop()
-    tasks = [matcher.building for made in _matchers().values() for matcher in made.values()]
+    tasks = [matcher.building for matcher in _matchers().values()]
     building = [task for task in tasks if task is not None and not task.done() and task.get_loop() is loop]
     if building:
         await asyncio.wait(building)

@@ -8,9 +8,8 @@ capture is `complete` only if its producer says so, and a text that is known or 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from . import ending, reporting
 from .clock import SystemClock
@@ -232,15 +231,10 @@ class OpenCapture:
         """Write the launch record, by which others know that the capture lives, and no completion is owed for it."""
         if self.capture is None or self._conversation is None:
             return
-        owner = self._conversation.owner
-        record: dict[str, Any] = {
-            "schema": 1,
-            "owner": {"name": owner.name, **owner.identity},
-            "kept": False,
-            "receipt": json.loads(self.receipt.fitted().to_json()),
-        }
         try:
-            await self.capture.record_launch(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
+            await self.capture.record_launch(
+                reporting.launch_record(self._conversation.owner, self.receipt, kept=False)
+            )
         except StorageError as error:
             pump.end_retention(error.reason)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Final, Protocol
 
 from .sansio.exits import Exited, Signalled
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .sansio.needles import NeedleSet
     from .sansio.preview import PreviewText
     from .sansio.words import CaptureReason, StreamName
-    from .storage import Capture, PublishOutcome, Sealed, SealedStream
+    from .storage import Capture, Owner, PublishOutcome, Sealed, SealedStream
 
 
 class Keeper(Protocol):
@@ -81,6 +82,17 @@ def pending_receipt(course: Course) -> Receipt:
 def final_receipt(course: Course, sealed: Sealed | None) -> Receipt:
     """Return the settled facts; `sealed` is what the first half of publication said, None without files."""
     return _receipt(course, sealed=sealed, settled=True)
+
+
+def launch_record(owner: Owner, receipt: Receipt, **facts: object) -> bytes:
+    """Return a launch record: who owns the capture, `facts` of its beginning, and its receipt so far [A7]."""
+    record = {
+        "schema": 1,
+        "owner": {"name": owner.name, **owner.identity},
+        **facts,
+        "receipt": json.loads(receipt.fitted().to_json()),
+    }
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def after_publication(receipt: Receipt, outcome: PublishOutcome) -> Receipt:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -56,6 +57,7 @@ CLEARANCE: Final = 2.0
 PATIENCE: Final = 30.0
 """Seconds after which a test gives up; nothing waits for it to pass."""
 
+PROGRAMS: Final = Path(__file__).parent / "programs"
 MARK: Final = "SPOOLVISOR_TEST"
 """The environment variable by which a descendant is known even after it left the session and lost its parent."""
 
@@ -224,3 +226,11 @@ def none_is_left(next_of: NextOf) -> NoneIsLeft:
             await completion.acknowledge()
 
     return check
+
+
+@pytest.fixture(scope="session")
+def program() -> Callable[..., list[str]]:
+    """Return a function that returns the command for a program of tests/programs, with this process's imports."""
+    code = "import runpy, sys; sys.path[:] = {!r}; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    start = [sys.executable, "-c", code.format([*sys.path, str(PROGRAMS)])]
+    return lambda name, *arguments: [*start, str(PROGRAMS / f"{name}.py"), *map(str, arguments)]

@@ -44,7 +44,7 @@ async def enough(matcher: matching.Matcher) -> None:
 async def test_a_long_output_is_searched_with_hyperscan_and_a_short_one_is_not_worth_it() -> None:
     """Before and after, and with what was held while it changed, the text is the same."""
     pytest.importorskip("hyperscan")
-    matcher = matching.Matcher(NEEDLES, DEFAULT_RULES)
+    matcher = matching.Matcher(NEEDLES)
     sanitizer = Sanitizer(NEEDLES, engine=matcher)
     assert sanitizer.feed(LINE + LINE[:7], bulk=True) + sanitizer.quiet() == CLEAN
     assert (matcher.name, matcher.building) == ("stdlib", None)
@@ -58,7 +58,7 @@ async def test_a_long_output_is_searched_with_hyperscan_and_a_short_one_is_not_w
 @pytest.mark.asyncio
 async def test_it_is_built_once_and_leaves_no_thread() -> None:
     """However much is searched."""
-    matcher = matching.Matcher(NEEDLES, DEFAULT_RULES)
+    matcher = matching.Matcher(NEEDLES)
     await enough(matcher)
     building = matcher.building
     matcher.scan(b"\n" * BUILD_AFTER_BYTES, 0)
@@ -70,7 +70,7 @@ def test_streams_of_one_thread_share_a_matcher() -> None:
     """Of the same needles and rules; other threads have their own, for hyperscan's scratch space is one scan's."""
     matcher = matcher_for(NEEDLES)
     assert matcher_for(NEEDLES) is matcher
-    assert matcher_for(NEEDLES, NO_RULES) is not matcher
+    assert matcher_for(NeedleSet.build({"A": "hunter2sec9"}, rules=NO_RULES)) is not matcher
     found = []
     thread = threading.Thread(target=lambda: found.append(matcher_for(NEEDLES)))
     thread.start()
@@ -93,7 +93,7 @@ async def test_what_hyperscan_refuses_the_standard_library_searches_for() -> Non
     """A caller's rule may be too large for it."""
     rules = DEFAULT_RULES.with_rules([LARGE])
     assert fastest(NEEDLES.values, rules) is None
-    matcher = matching.Matcher(NEEDLES, rules)
+    matcher = matching.Matcher(NeedleSet.build({"A": "hunter2sec9"}, rules=rules))
     await enough(matcher)
     assert matcher.name == "stdlib"
 
@@ -105,7 +105,7 @@ async def test_without_hyperscan_the_standard_library_is_used(monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "hyperscan", None)
     monkeypatch.delitem(sys.modules, "supervisor.sansio.engines.hyperscan", raising=False)
     assert matching.engine_name() == "stdlib"
-    matcher = matching.Matcher(NEEDLES, DEFAULT_RULES)
+    matcher = matching.Matcher(NEEDLES)
     await enough(matcher)
     assert matcher.name == "stdlib"
 
@@ -118,7 +118,7 @@ async def test_without_a_thread_to_spare_the_standard_library_is_used(monkeypatc
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    matcher = matching.Matcher(NEEDLES, DEFAULT_RULES)
+    matcher = matching.Matcher(NEEDLES)
     await enough(matcher)
     assert matcher.name == "stdlib"
     assert matcher.scan(b"hunter2sec9", 0).occurrences == [(0, 11, 0)]

@@ -27,11 +27,10 @@ def names_by_stream(files: Files, capture: int, receipt: Receipt) -> dict[str, s
     there, known = set(files.names(capture)), names_in(receipt)
     found: dict[str, str] = {}
     for stream in (*STREAMS, *RAW_COPIES):
-        for name in sorted(
-            (stream + LIVE, final_name(stream)), key=lambda name: (name in known, name != stream + LIVE)
-        ):
-            if name in there and _is_regular(files, name, parent=capture):
-                found[stream] = name
+        both = (final_name(stream), stream + LIVE)
+        names = [name for name in both if name in there and _is_regular(files, name, parent=capture)]
+        if names:
+            found[stream] = next((name for name in names if name in known), names[0])
     return found
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -15,10 +13,9 @@ from supervisor import Receipt, Supervisor, publish_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from pathlib import Path
 
     from supervisor.sansio.receipt import StreamFacts
-
-PROGRAMS: Final = Path(__file__).parents[1] / "programs"
 
 
 @dataclass
@@ -96,11 +93,3 @@ def fill() -> Callable[[Path], Coroutine[Any, Any, Talk]]:
 def other(tmp_path: Path) -> Talk:
     """An empty conversation."""
     return Talk(private(tmp_path / "other"))
-
-
-@pytest.fixture
-def program() -> Callable[..., list[str]]:
-    """Return a function that returns the command for a program of tests/programs, with this process's imports."""
-    code = "import runpy, sys; sys.path[:] = {!r}; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
-    start = [sys.executable, "-c", code.format(sys.path)]
-    return lambda name, *arguments: [*start, str(PROGRAMS / f"{name}.py"), *map(str, arguments)]

@@ -12,17 +12,19 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import sys
-import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
+
+from killing_files import KillingFiles
 
 from supervisor import Limits, Receipt, list_captures
 from supervisor.handing import hand_over
-from supervisor.storage import Files
+
+if TYPE_CHECKING:
+    from supervisor.storage import Files
 
 WORKERS: Final = 4
 """Runs at a time: each mostly waits, for a process to end or a thread to take its turn."""
@@ -31,37 +33,6 @@ LOOKS: Final = frozenset({"names", "open_directory", "open_existing", "read", "s
 """Calls before which a kill is no other than before the next one."""
 
 action, source, room, capture_ids = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]
-
-
-class KillingFiles(Files):
-    """Files that kill the process before call number `fatal`; a write is half done then. Syncs are left out."""
-
-    def __init__(self, fatal: int | None) -> None:
-        self._fatal = fatal
-        self._calls = 0
-        self._count_lock = threading.Lock()
-
-    def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - whatever the call is
-        """Count each public method of `Files`."""
-        found = super().__getattribute__(name)
-        if name.startswith("_") or not hasattr(Files, name) or name in LOOKS:
-            return found
-
-        def call(*args: Any, **kwargs: Any) -> object:  # noqa: ANN401 - whatever the call takes
-            with self._count_lock:
-                self._calls += 1
-                fatal = self._calls == self._fatal
-            if fatal:
-                if name == "write":
-                    os.write(args[0], bytes(args[1][0])[: len(args[1][0]) // 2])
-                os.kill(os.getpid(), signal.SIGKILL)
-            return None if name.startswith("sync") else found(*args, **kwargs)
-
-        return call
-
-    @property
-    def _number(self) -> int:
-        return self._calls
 
 
 def act(files: Files, destination: Path) -> None:
@@ -99,7 +70,7 @@ def run(fatal: int) -> tuple[int, list[str]]:
         destination.mkdir(mode=0o700)
     child = os.fork()
     if child == 0:
-        act(KillingFiles(fatal), destination)
+        act(KillingFiles(fatal, uncounted=LOOKS), destination)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     wrong = [] if os.WIFSIGNALED(status) else ["it was not killed"]
@@ -107,7 +78,7 @@ def run(fatal: int) -> tuple[int, list[str]]:
     left = len(asyncio.run(list_captures(destination))) if destination.exists() else 0
     if contents(source) != before:
         wrong.append("the source was changed")
-    act(KillingFiles(None), destination)
+    act(KillingFiles(None, uncounted=LOOKS), destination)
     wrong += wrong_with(destination, originals)
     if contents(destination) != after:
         wrong.append("the second run ended at something else")
@@ -121,11 +92,11 @@ originals = {receipt.capture_id: receipt for receipt in asyncio.run(list_capture
 first = room / "first"
 if action == "share":
     first.mkdir(mode=0o700)
-counting = KillingFiles(None)
+counting = KillingFiles(None, uncounted=LOOKS)
 act(counting, first)
 after = contents(first)
 
-numbers = range(1, counting._number + 1)
+numbers = range(1, counting.number + 1)
 with ProcessPoolExecutor(WORKERS, get_context("fork")) as workers:
     runs = list(workers.map(run, numbers))
 print(

@@ -14,52 +14,24 @@ import os
 import shutil
 import signal
 import sys
-import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
+
+from killing_files import KillingFiles
 
 from supervisor import Receipt, UnknownCapture, list_captures
 from supervisor.recovering import recover_with, remove_with
-from supervisor.storage import Files
+
+if TYPE_CHECKING:
+    from supervisor.storage import Files
 
 WORKERS: Final = 4
 """Runs at a time: each mostly waits, for a process to end or a thread to take its turn."""
 
 action, original, room, capture_ids = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]
 SAME = str(room / "copy-0000")
-
-
-class KillingFiles(Files):
-    """Files that kill the process before call number `fatal`; a write is half done then. Syncs are left out."""
-
-    def __init__(self, fatal: int | None) -> None:
-        self._fatal = fatal
-        self._calls = 0
-        self._count_lock = threading.Lock()
-
-    def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - whatever the call is
-        """Count each public method of `Files`."""
-        found = super().__getattribute__(name)
-        if name.startswith("_") or not hasattr(Files, name):
-            return found
-
-        def call(*args: Any, **kwargs: Any) -> object:  # noqa: ANN401 - whatever the call takes
-            with self._count_lock:
-                self._calls += 1
-                fatal = self._calls == self._fatal
-            if fatal:
-                if name == "write":
-                    os.write(args[0], bytes(args[1][0])[: len(args[1][0]) // 2])
-                os.kill(os.getpid(), signal.SIGKILL)
-            return None if name.startswith("sync") else found(*args, **kwargs)
-
-        return call
-
-    @property
-    def _number(self) -> int:
-        return self._calls
 
 
 async def act(files: Files, directory: Path) -> None:
@@ -104,7 +76,7 @@ def run(number: int, fatal: int | None) -> tuple[list[object], int | None]:
     if child == 0:
         files = KillingFiles(fatal)
         asyncio.run(act(files, directory))
-        (room / "calls").write_text(str(files._number))
+        (room / "calls").write_text(str(files.number))
         os._exit(0)
     _, status = os.waitpid(child, 0)
     asyncio.run(act(KillingFiles(None), directory))

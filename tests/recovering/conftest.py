@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-PROGRAMS: Final = Path(__file__).parents[1] / "programs"
 JOBS: Final = 5
 
 
-def program_command(name: str, *arguments: object) -> list[str]:
-    """Return the command for a program of tests/programs, with this process's imports."""
-    code = "import runpy, sys; sys.path[:] = {!r}; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
-    return [sys.executable, "-c", code.format(sys.path), str(PROGRAMS / f"{name}.py"), *map(str, arguments)]
-
-
-def kill_supervisor(directory: Path, loop: str) -> list[str]:
-    """Let a supervisor have five live jobs, kill it, and return their captures, oldest first."""
-    command = program_command("many_jobs", loop, directory, JOBS)
+def kill_supervisor(command: list[str]) -> list[str]:
+    """Run a supervisor that has live jobs, kill it, and return their captures, oldest first."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as host:
         assert host.stdout is not None
         assert host.stderr is not None
@@ -68,22 +59,16 @@ class Left:
 
 
 @pytest.fixture
-def program() -> Callable[..., list[str]]:
-    """Return a function that returns the command for a program of tests/programs."""
-    return program_command
-
-
-@pytest.fixture
-def killed_supervisor() -> Callable[[Path, str], Left]:
+def killed_supervisor(program: Callable[..., list[str]]) -> Callable[[Path, str], Left]:
     """Return a function that lets a supervisor on some loop have five live jobs in a directory, and kills it."""
-    return lambda directory, loop: Left(directory, kill_supervisor(directory, loop))
+    return lambda directory, loop: Left(directory, kill_supervisor(program("many_jobs", loop, directory, JOBS)))
 
 
 @pytest.fixture(scope="session")
-def wreck(tmp_path_factory: pytest.TempPathFactory) -> Left:
+def wreck(tmp_path_factory: pytest.TempPathFactory, program: Callable[..., list[str]]) -> Left:
     """Such a conversation, made once, to be copied."""
     directory = tmp_path_factory.mktemp("wreck")
-    return Left(directory, kill_supervisor(directory, "asyncio"))
+    return Left(directory, kill_supervisor(program("many_jobs", "asyncio", directory, JOBS)))
 
 
 @pytest.fixture
