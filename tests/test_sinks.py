@@ -65,6 +65,9 @@ class Allowance:
         self.answer.set()
         self.fault: CaptureReason | None = None
 
+    def admit(self, capture_id: str) -> None:
+        """Know the only capture."""
+
     def ceiling(self, capture_id: str) -> float:
         """Return what the only capture was granted."""
         del capture_id

@@ -163,6 +163,10 @@ def _noted_limit(files: Files, state: int) -> int | None:
 class Ceilings(Protocol):
     """What a reservation is taken of; `Allowance` is one."""
 
+    def admit(self, capture_id: str) -> None:
+        """A capture was made, whose files are empty."""
+        ...
+
     def ceiling(self, capture_id: str) -> float:
         """Return how many bytes this capture's files may hold."""
         ...
@@ -188,6 +192,10 @@ class Allowance:
         self._on_limitation: Final = on_limitation
         self._turn: Final = asyncio.Lock()
 
+    def admit(self, capture_id: str) -> None:
+        """A capture was made, whose files are empty: nobody need look at them before they grow."""
+        self._account.reservations.admit(capture_id)
+
     def ceiling(self, capture_id: str) -> float:
         """Return how many bytes this capture's files may hold."""
         return math.inf if math.isinf(self._account.limit) else self._account.reservations.ceiling(capture_id)
@@ -200,7 +208,6 @@ class Allowance:
         Raises:
             SpoolFault: `writer-stalled` if the lock or the disk was not to be had in time; `no-space` or `io-error`.
         """
-        self._account.reservations.admit(capture_id)
         step = partial(self._account.reserve, capture_id, wanted, at_least)
         try:
             # One at a time: a crowd of jobs would only wait for one lock, each on a thread.
@@ -237,8 +244,8 @@ class Reservation:
         self._capture_id: Final = capture_id
         self._step = FIRST_STEP
         self._taken = 0
-        self._grown = False
         self._released = False
+        ceilings.admit(capture_id)
         self._growing: Final = asyncio.Lock()
 
     async def take(self, wanted: int) -> int:
@@ -265,15 +272,13 @@ class Reservation:
     def release(self) -> None:
         """Let go of what was not used: no file of the capture grows any more, and nothing more can be taken. Blocks."""
         self._released = True
-        if self._grown:
-            self._ceilings.let_go(self._capture_id)
+        self._ceilings.let_go(self._capture_id)
 
     async def _grow(self, wanted: int) -> None:
         """Raise the ceiling until it does for `wanted`, or the allowance is at its end."""
         # Another file takes what lies below the ceiling without waiting, out of a step that was for this one too.
         while (missing := self._missing(wanted)) and not self._released:
             step, self._step = self._step, min(self._step * 2, LAST_STEP)
-            self._grown = True
             before = self._ceilings.ceiling(self._capture_id)
             await self._ceilings.grow(self._capture_id, max(step, missing), missing)
             if self._ceilings.ceiling(self._capture_id) - before < missing:

@@ -64,7 +64,12 @@ class Descriptor:
             return
 
     def close_copy(self) -> None:
-        """Close the number in a forked process, where no other thread is left: not even one that has the lock."""
+        """Close the number in a forked process, where no other thread is left: not even one that has the lock.
+
+        Does nothing once it was closed: the number may be anybody's by then.
+        """
+        if self._closing and not self._users:
+            return
         self._closing = True
         with suppress(OSError):
             os.close(self._number)

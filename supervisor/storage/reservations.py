@@ -51,8 +51,8 @@ class Reservations:
         return self._ceilings.get(capture_id, 0)
 
     def all(self) -> dict[str, int]:
-        """Return the ceilings that are above 0, by capture."""
-        return {capture_id: ceiling for capture_id, ceiling in tuple(self._ceilings.items()) if ceiling}
+        """Return the ceilings by capture, 0 where nothing was reserved yet."""
+        return self._ceilings.copy()
 
     def raise_by(self, capture_id: str, count: int) -> None:
         """Give the capture `count` bytes more; one that was let go meanwhile gets none. Under the conversation's lock.

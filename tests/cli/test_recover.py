@@ -25,8 +25,8 @@ def test_what_a_killed_run_left_is_finished_once(spoolvisor: CommandLine) -> Non
     assert spoolvisor.finish(logs).code == 0  # the death of its writer is a text's end
     os.kill(pid, signal.SIGKILL)
     done = spoolvisor("recover")
-    _, line = done.out.splitlines()
     assert (done.code, done.err) == (0, "")
+    _, line = done.out.splitlines()
     assert line.split()[2:6] == ["unknown", "-", "partial", "(supervisor-lost)"]
     assert line.endswith("  lost")
     assert json.loads((left / "receipt.json").read_text())["capture"]["reason"] == "supervisor-lost"

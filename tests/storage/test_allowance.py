@@ -85,6 +85,22 @@ async def test_nothing_is_touched_before_the_first_byte_and_within_a_step(tmp_pa
 
 
 @pytest.mark.asyncio
+async def test_a_step_opens_no_capture_whose_size_is_known(tmp_path: Path, faulty: Any) -> None:  # noqa: ANN401
+    """Those of this process that still may grow count with what was reserved for them, also if that is nothing."""
+    conversation = await opened(tmp_path, 10**9, faulty)
+    captures = [await conversation.create_capture(f"number-{number}", ("stdout",)) for number in range(5)]
+    await captures[0].reservation.take(1)
+    faulty.log.clear()
+    await captures[1].reservation.take(1)
+    assert "open_directory" not in faulty.log
+    await captures[0].discard()
+    faulty.log.clear()
+    await captures[1].reservation.take(FIRST_STEP)
+    assert "open_directory" not in faulty.log
+    await conversation.close()
+
+
+@pytest.mark.asyncio
 async def test_no_limit_touches_nothing_and_grants_everything(tmp_path: Path, faulty: Any) -> None:  # noqa: ANN401
     """`inf` means none."""
     conversation = await opened(tmp_path, math.inf, faulty)

@@ -91,3 +91,19 @@ def test_a_copy_is_closed_once_whatever_the_lock_is(tmp_path: Path) -> None:
     descriptor.close()
     with pytest.raises(OSError, match="Bad file"), descriptor.borrow():
         pass
+
+
+def test_a_number_that_was_closed_is_not_closed_again_as_a_copy(tmp_path: Path) -> None:
+    """It may be somebody else's by then; one that a borrower still holds open is ours."""
+    descriptor, number = opened(tmp_path)
+    descriptor.close()
+    others = os.dup(2)
+    assert others == number
+    descriptor.close_copy()
+    assert is_open(others)
+    os.close(others)
+    lent, number = opened(tmp_path)
+    with lent.borrow():
+        lent.close()
+        lent.close_copy()
+        assert not is_open(number)

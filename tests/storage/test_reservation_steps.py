@@ -24,6 +24,10 @@ class Ledger:
         self.ceilings: dict[str, int] = {}
         self.steps: list[int] = []
 
+    def admit(self, capture_id: str) -> None:
+        """Know it."""
+        self.ceilings.setdefault(capture_id, 0)
+
     def ceiling(self, capture_id: str) -> float:
         """Return what a capture was granted."""
         return self.ceilings.get(capture_id, 0)
