@@ -82,19 +82,19 @@ def put(data: bytes) -> int:
     return 0
 
 
-async def unless_missing(work: Awaitable[list[T]]) -> list[T]:
+async def unless_missing(directory: Path, work: Awaitable[list[T]]) -> list[T]:
     """Return what `work` returns, and nothing where the directory that it looks into is not there yet."""
     try:
         return await work
     except StorageError as error:
-        if error.errno != errno.ENOENT:
+        if error.errno != errno.ENOENT or os.path.lexists(directory):  # noqa: ASYNC240 - nothing else is on this loop
             raise
         return []
 
 
 async def captures_of(directory: Path) -> list[Receipt]:
     """Return the receipts of all captures, oldest first. Raises: StorageError."""
-    return await unless_missing(list_captures(directory))
+    return await unless_missing(directory, list_captures(directory))
 
 
 async def listing_of(directory: Path) -> tuple[list[Receipt], Figures | None]:
@@ -107,7 +107,7 @@ async def listing_of(directory: Path) -> tuple[list[Receipt], Figures | None]:
             return [await visit.run("counting", partial(look_at_allowance, visit.files, visit.rooms))]
 
     receipts = await captures_of(directory)
-    figures = await unless_missing(look())
+    figures = await unless_missing(directory, look())
     return receipts, figures[0] if figures else None
 
 
@@ -118,7 +118,7 @@ async def ids_in(directory: Path) -> list[str]:
         async with visiting(Files(), conversation_path(directory)) as visit:
             return [] if visit is None else await visit.run("listing the captures", partial(_ids, visit))
 
-    return await unless_missing(look())
+    return await unless_missing(directory, look())
 
 
 async def identified(directory: Path, given: str) -> str:

@@ -19,7 +19,8 @@ def command(directory: str | None, *, json: bool) -> int:
     Their text stays as it is, and they count as partial. Captures of a supervisor that lives are left alone. It may be
     run at any time and again; then it finds nothing to do.
     """
-    receipts = answer(unless_missing(recover(directory_of(directory))))
+    place = directory_of(directory)
+    receipts = answer(unless_missing(place, recover(place)))
     if json:
         return put(b"".join(receipt.to_json() + b"\n" for receipt in receipts))
     return put("".join(line + "\n" for line in table(receipts)).encode())
