@@ -124,6 +124,8 @@ class Rule:
     judge: Judge | None = None
     ahead: str | None = None
     r"""Instead of `minimum` bytes of `value`: a bounded expression for what must follow, `\Z` where the text ends."""
+    sketch: str | None = None
+    """What the filter has for `ahead`: it matches wherever that does, perhaps elsewhere too, and is small to build."""
     longest_lead: int = field(init=False)
     heads: frozenset[bytes] = field(init=False, repr=False)
     trigger: re.Pattern[bytes] = field(init=False, repr=False)
@@ -149,7 +151,7 @@ class Rule:
         fewer = f"{self.value}{{0,{self.minimum - 1}}}" if self.minimum > 1 else ""
         ahead = self.ahead or rf"{self.value}{{{self.minimum}}}|{fewer}\Z"
         before = "(?:^|[^A-Za-z0-9])" if self.border is Border.WORD else ""
-        filtered = f"{before}{expression(lead)}(?:{ahead})".replace(r"\Z", r"\z")
+        filtered = f"{before}{expression(lead)}(?:{self.sketch or ahead})".replace(r"\Z", r"\z")
         object.__setattr__(self, "longest_lead", length)
         object.__setattr__(self, "heads", heads(lead))
         object.__setattr__(self, "bare", re.compile(expression(lead).encode()))

@@ -78,6 +78,7 @@ HEADERS: Final = (
         value=_USER_BYTE,
         minimum=1,
         ahead=rf"{_USER_BYTE}{{0,{LONGEST_PASSWORD - 1}}}(?:@|\Z)|{_USER_BYTE}{{{LONGEST_PASSWORD}}}",
+        sketch=rf"{_USER_BYTE}{{0,31}}(?:@|\Z)|{_USER_BYTE}{{32}}",  # half of the time to build all rules
         judge=UrlPassword(),
         border=Border.ANY,
         commits_lead=True,

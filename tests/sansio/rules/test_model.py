@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -99,3 +100,13 @@ def test_a_set_takes_rules_alone() -> None:
     with pytest.raises(TypeError, match="Rule"):
         DEFAULT_RULES.with_rules([rule(), "sk-.*"])
     assert DEFAULT_RULES.with_rules([]) is DEFAULT_RULES
+
+
+@pytest.mark.parametrize("length", [0, 1, 31, 32, 33, 511, 512, 600])
+@pytest.mark.parametrize("after", ["@host", "", " "])
+def test_a_sketch_finds_whatever_the_rule_finds(length: int, after: str) -> None:
+    """An engine that filters by it loses nothing."""
+    for sketched in (found for found in DEFAULT_RULES.rules if found.sketch):
+        text = f"x://user:{'p' * length}{after}".encode()
+        sifted = re.search(sketched.filter.replace(rb"\z", rb"\Z"), text)
+        assert sifted or not sketched.trigger.search(text)
