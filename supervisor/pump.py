@@ -9,6 +9,7 @@ input) only goes on.
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 SLICE_BYTES: Final = 256 * 1024
 """The most that is sanitised between two turns of the loop: the reader's own scratch size (facts 1)."""
+LEAST_SLICE_BYTES: Final = 8 * 1024
+TURN_SECONDS: Final = 0.002
+"""About how long that may take: other jobs of the loop wait for it, and text that is slow to search is cut finer."""
 
 
 class ByteQueue(asyncio.Queue[bytes]):
@@ -59,6 +63,13 @@ class ByteQueue(asyncio.Queue[bytes]):
             parts.append(self.get_nowait())
             size += len(parts[-1])
         return b"".join(parts)
+
+
+def _slice(size: int, seconds: float) -> int:
+    """Return how much to sanitise in the next turn, after `size` bytes took so long."""
+    if seconds > TURN_SECONDS:
+        return max(size // 2, LEAST_SLICE_BYTES)
+    return min(size * 2, SLICE_BYTES) if seconds < TURN_SECONDS / 4 else size
 
 
 class Tap(Protocol):
@@ -118,6 +129,7 @@ class Pump:
         self._high_mark: Final = high_mark
         self._on_hold: Final = on_hold
         self._on_unhold: Final = on_unhold
+        self._slice = LEAST_SLICE_BYTES
         self._low_mark = 0
         self._paused = False
         self._awaits_copy = False
@@ -206,8 +218,13 @@ class Pump:
     async def _run(self) -> None:
         queue = self._queue
         while raw := await queue.batch(SLICE_BYTES):
-            if self.stream.trusted:
-                self._contain(partial(self._sanitise, raw))
+            start = 0
+            while self.stream.trusted and start < len(raw):
+                piece = raw[start : start + self._slice]
+                start += len(piece)
+                self._contain(partial(self._sanitise, piece, more=start < len(raw)))
+                if start < len(raw):
+                    await asyncio.sleep(0)
             if self.raw_copy is not None:
                 await self._copy(self.raw_copy, raw)
             await self.outbox.room()
@@ -231,11 +248,14 @@ class Pump:
             self._stall.cancel()
             self._arm_stall()
 
-    def _sanitise(self, raw: bytes) -> None:
-        bulk = not self._queue.empty()
+    def _sanitise(self, raw: bytes, *, more: bool) -> None:
+        bulk = more or not self._queue.empty()
+        began = time.perf_counter()
         self._hand_on(self.stream.feed(raw, bulk=bulk))
         if not bulk:
             self._hand_on(self.stream.quiet())
+        if len(raw) >= self._slice:
+            self._slice = _slice(self._slice, time.perf_counter() - began)
 
     def _contain(self, step: Callable[[], None]) -> None:
         """Run our own code on a child's bytes. A defect there costs the capture, never the child [B5]."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from supervisor.pump import SLICE_BYTES
+from supervisor.pump import LEAST_SLICE_BYTES, SLICE_BYTES, TURN_SECONDS
 from supervisor.sansio.stream import Verdict
 from supervisor.sinks import Kept
 
@@ -60,6 +63,24 @@ async def test_a_long_backlog_is_taken_in_slices(bench: Bench) -> None:
     assert turns > 4
     assert await bench.written() == Verdict("complete", None)
     assert len(bench.disk.file) == 4 * SLICE_BYTES
+
+
+async def test_text_that_is_slow_to_search_is_cut_finer(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other job of the loop waits for a turn; what comes of the text is the same (B3, C1)."""
+    clock = itertools.count(step=2 * TURN_SECONDS)
+    monkeypatch.setattr("supervisor.pump.time", SimpleNamespace(perf_counter=partial(next, clock)))
+    fed = list[int]()
+    feed = bench.stream.feed
+
+    def counted(raw: bytes, *, bulk: bool) -> bytes:
+        fed.append(len(raw))
+        return feed(raw, bulk=bulk)
+
+    monkeypatch.setattr(bench.stream, "feed", counted)
+    bench.feed(b"x" * SLICE_BYTES)
+    assert await bench.end() == Verdict("complete", None)
+    assert set(fed) == {LEAST_SLICE_BYTES}
+    assert len(bench.disk.file) == sum(fed) == SLICE_BYTES
 
 
 async def test_the_pipe_stops_at_the_high_mark_and_goes_on_at_the_low_one(bench: Bench) -> None:
