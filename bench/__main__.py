@@ -17,7 +17,19 @@ from . import machine
 from .harness import ROUNDS, Settings, WrongResultError, note
 from .report import Report, as_json, as_markdown, as_text
 
-BENCHES: Final = ("throughput", "receipts", "sanitise", "corpora")
+BENCHES: Final = (
+    "throughput",
+    "shapes",
+    "memory",
+    "latency",
+    "start",
+    "imports",
+    "receipts",
+    "sanitise",
+    "spawning",
+    "fleet",
+    "corpora",
+)
 """Modules of this package, in the order in which they run. A new bench is a module and its name here."""
 QUICK_ROUNDS: Final = 1
 UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -12,21 +12,23 @@ import asyncio
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from supervisor import Limits, Supervisor
 from supervisor.matching import engine_name
 from supervisor.sansio.needles import NeedleSet, credential_values
 
-from .harness import WrongResultError
+from .alone import factory_of
+from .harness import WrongResultError, check_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from .producer import Text
 
 Loop = Literal["asyncio", "uvloop"]
 Durability = Literal["none", "barrier"]
@@ -48,6 +50,10 @@ class Order:
     argv: tuple[str, ...]
     loop: Loop
     durability: Durability
+    redaction: Literal["default", "none"] = "default"
+    digest: bool = True
+    limited: bool = False
+    """Keep what is kept by default, instead of everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +64,17 @@ class Outcome:
     """From the call of `start` to the receipt in hand, barrier and publication included."""
     path: str
     size: int
-    sha256: str
-    """By our own count, which the bench does not believe: it hashes the file."""
+    sha256: str | None
+    """By our own count, which the bench does not believe: it hashes the file. None where no digest was asked for."""
+    processor_seconds: float
+    """Of our own process, all threads, user and system."""
+    growth: int
+    """Bytes by which the peak of our resident memory grew."""
+
+    @property
+    def file(self) -> Path:
+        """The text's file."""
+        return Path(self.path)
 
 
 def run(order: Order, directory: Path) -> Outcome:
@@ -76,6 +91,30 @@ def run(order: Order, directory: Path) -> Outcome:
     return Outcome(**json.loads(done.stdout))
 
 
+def checked(order: Order, text: Text, directory: Path) -> Outcome:
+    """Carry out `order`; its receipt must speak of this text. Raises: WrongResultError."""
+    outcome = run(order, directory)
+    if (outcome.size, outcome.sha256 or text.sha256) != (text.size, text.sha256):
+        raise WrongResultError(f"the receipt speaks of {outcome.size} bytes, sha256 {outcome.sha256}")
+    return outcome
+
+
+def run_in(directory: Path, order: Order, text: Text | None) -> Outcome:
+    """Carry out `order` in a directory that is made for it and removed; its file must be this text, if one is given.
+
+    Raises: WrongResultError.
+    """
+    directory.mkdir(mode=0o700)
+    try:
+        if text is None:
+            return run(order, directory)
+        outcome = checked(order, text, directory)
+        check_file(outcome.file, text.size, text.sha256)
+        return outcome
+    finally:
+        shutil.rmtree(directory)
+
+
 def engine_facts() -> dict[str, str]:
     """Return what the output is searched with and for."""
     needles = NeedleSet.build(SECRETS)
@@ -87,34 +126,49 @@ def engine_facts() -> dict[str, str]:
 
 async def capture(order: Order, directory: Path) -> Outcome:
     """Run the command with nothing limited, and return the outcome of a complete capture."""
-    limits = Limits(job_bytes=math.inf, conversation_bytes=math.inf, stall_timeout=math.inf)
-    async with Supervisor(directory, limits=limits, secrets=SECRETS, durability=order.durability) as supervisor:
-        began = time.perf_counter()
+    digest: Literal["sha256"] | None = "sha256" if order.digest else None
+    limits = Limits(job_bytes=math.inf, conversation_bytes=math.inf, stall_timeout=math.inf, digest=digest)
+    if order.limited:
+        limits = Limits(digest=digest)
+    options: dict[str, Any] = {"redaction": order.redaction, "durability": order.durability}
+    if order.redaction == "default":
+        options["secrets"] = SECRETS
+    async with Supervisor(directory, limits=limits, **options) as supervisor:
+        peak, processor, began = _peak(), time.process_time(), time.perf_counter()
         job = await supervisor.start(order.argv)
         receipt = await job.wait()
         seconds = time.perf_counter() - began
+        processor = time.process_time() - processor
+        growth = _peak() - peak
     stream = receipt.check().streams["stdout"]
     assert stream is not None
     assert receipt.durability is not None
-    assert receipt.capture.state == "complete", receipt.capture
+    assert receipt.capture.state == ("partial" if order.limited else "complete"), receipt.capture
     assert receipt.durability.barrier is (order.durability == "barrier"), receipt.durability
-    assert stream.policy == "default/2", stream.policy
+    assert stream.policy == ("none" if order.redaction == "none" else "default/2"), stream.policy
     assert stream.path is not None
     assert stream.committed is not None
-    assert stream.sha256 is not None
-    return Outcome(seconds, stream.path, stream.committed, stream.sha256)
+    assert (stream.sha256 is not None) is order.digest
+    return Outcome(seconds, stream.path, stream.committed, stream.sha256, processor, growth)
+
+
+def _peak() -> int:
+    """Return the most resident memory that this process has had, in bytes; 0 where the system does not tell.
+
+    Not `ru_maxrss`: that begins with the peak of whoever started us (proc_pid_status(5), getrusage(2)).
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]) * 1024
 
 
 def main() -> None:
     """Do what the first argument says and print the outcome, both JSON."""
     order, directory = json.loads(sys.argv[1])
     order["argv"] = tuple(order["argv"])
-    factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
-    if order["loop"] == "uvloop":
-        import uvloop  # noqa: PLC0415 -- a run on asyncio's own loop does without it
-
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
+    with asyncio.Runner(loop_factory=factory_of(order["loop"])) as runner:
         outcome = runner.run(capture(Order(**order), Path(directory)))
     print(json.dumps(asdict(outcome)))
 
