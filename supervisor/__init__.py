@@ -16,12 +16,15 @@ from . import loading
 if TYPE_CHECKING:
     from .captures import follow_capture, read_capture
     from .completions import Completion
+    from .durable import DurableFiles
     from .errors import (
         CursorError,
         JobFailed,
         LiveCapture,
+        NeverReady,
         SpawnError,
         StorageError,
+        SupervisorClosed,
         SupervisorError,
         TooManyJobs,
         UnknownCapture,
@@ -29,32 +32,41 @@ if TYPE_CHECKING:
     from .handing import export_captures, resolve, share_capture
     from .job import Job
     from .limits import Limits
+    from .process import ChildLimits, Terminal
     from .publishing import OpenCapture, open_capture, publish_text
     from .recovering import list_captures, recover, remove_captures
-    from .request import PIPE
+    from .request import PIPE, OptionsDict
     from .sansio.cursor import Cursor
     from .sansio.page import Page
     from .sansio.receipt import Receipt
     from .sansio.rules import Rule
+    from .sansio.searching import Match
     from .supervisor import Supervisor
 
 __all__ = [
     "PIPE",
+    "ChildLimits",
     "Completion",
     "Cursor",
     "CursorError",
+    "DurableFiles",
     "Job",
     "JobFailed",
     "Limits",
     "LiveCapture",
+    "Match",
+    "NeverReady",
     "OpenCapture",
+    "OptionsDict",
     "Page",
     "Receipt",
     "Rule",
     "SpawnError",
     "StorageError",
     "Supervisor",
+    "SupervisorClosed",
     "SupervisorError",
+    "Terminal",
     "TooManyJobs",
     "UnknownCapture",
     "export_captures",
@@ -75,12 +87,15 @@ if not TYPE_CHECKING:  # else a type checker would take any name for one of ours
         {
             "captures": ("follow_capture", "read_capture"),
             "completions": ("Completion",),
+            "durable": ("DurableFiles",),
             "errors": (
                 "CursorError",
                 "JobFailed",
                 "LiveCapture",
+                "NeverReady",
                 "SpawnError",
                 "StorageError",
+                "SupervisorClosed",
                 "SupervisorError",
                 "TooManyJobs",
                 "UnknownCapture",
@@ -88,13 +103,15 @@ if not TYPE_CHECKING:  # else a type checker would take any name for one of ours
             "handing": ("export_captures", "resolve", "share_capture"),
             "job": ("Job",),
             "limits": ("Limits",),
+            "process": ("ChildLimits", "Terminal"),
             "publishing": ("OpenCapture", "open_capture", "publish_text"),
             "recovering": ("list_captures", "recover", "remove_captures"),
-            "request": ("PIPE",),
+            "request": ("PIPE", "OptionsDict"),
             "sansio.cursor": ("Cursor",),
             "sansio.page": ("Page",),
             "sansio.receipt": ("Receipt",),
             "sansio.rules": ("Rule",),
+            "sansio.searching": ("Match",),
             "supervisor": ("Supervisor",),
         },
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from .desk import Desk
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from .clock import Handle
-    from .process import Child
+    from .process import Child, PipeReport
     from .pump import Pump
-    from .request import Request
+    from .request import Options, Request
     from .sansio.needles import NeedleSet
     from .sansio.receipt import Receipt
     from .sansio.words import CaptureReason, StreamName
@@ -36,8 +37,9 @@ TREE_WATCH_SECONDS: Final = 0.02
 class Course:
     """What one job consists of while it lives. Everything runs on one loop."""
 
-    def __init__(self, job_id: str, capture_id: str, request: Request, services: Services, *, kept: bool) -> None:
-        options = request.options
+    def __init__(  # noqa: PLR0915 - one for each field
+        self, job_id: str, capture_id: str, request: Request, services: Services, *, kept: bool
+    ) -> None:
         self.job_id: Final = job_id
         """Its number in this supervisor."""
         self.capture_id: Final = capture_id
@@ -46,12 +48,7 @@ class Course:
         self.services: Final = services
         self.kept: Final = kept
         """Whether it has files from its start (`start`), or only if its ending calls for them (`run`) [A7]."""
-        self.lifecycle: Final = Lifecycle(
-            time_limit=options.time_limit,
-            idle_limit=options.idle_limit,
-            kill_after=options.kill_after,
-            drain_timeout=options.drain_timeout,
-        )
+        self.lifecycle: Final = _lifecycle(request.options)
         self.pumps: dict[StreamName, Pump] = {}
         self.capture: Capture | None = None
         self.unavailable: CaptureReason | None = None
@@ -88,6 +85,9 @@ class Course:
         self.clean_command: tuple[NeedleSet, tuple[str, ...]] | None = None
         """The argv as a receipt may show it, and the known values that were searched for in it."""
         self.last_output: float | None = None
+        """When a pipe last gave something, by the job's clock; None: it never did."""
+        self.pipe_report: PipeReport | None = None
+        """What the members of the command's last pipeline returned, if that was asked for."""
         self._timer: Handle | None = None
         self._timer_at: float | None = None
         self._awaiting_backlog: dict[StreamName, int] = {}
@@ -98,6 +98,21 @@ class Course:
         if self.tree_ended and (self.unseen or self.survivors):
             return False if self.survivors else None
         return self.lifecycle.kill_confirmed
+
+    @property
+    def last_output_at(self) -> datetime | None:
+        """The time of day that belongs to `last_output`, as far from `started_at` as the job's clock says."""
+        if self.started_at is None or self.began is None or self.last_output is None:
+            return None
+        return self.started_at + timedelta(seconds=self.last_output - self.began)
+
+    @property
+    def idle_for(self) -> float | None:
+        """Seconds from the last output, or from the start, to the exit or till now; None: there never was a child."""
+        if self.began is None:
+            return None
+        until = self.services.clock.now() if self.ended is None else self.ended
+        return max(0.0, until - (self.began if self.last_output is None else self.last_output))
 
     def know_anew(self) -> None:
         """Search what the streams have not decided yet for all values that are known now [C5]."""
@@ -143,6 +158,8 @@ class Course:
         """The leader may have ended. Before the child is adopted there is nobody to tell; `adopt` looks again."""
         if self.child is None or self.child.exit is None or self.lifecycle.status is not None:
             return
+        if self.child.out_of_memory:
+            self.request_end("memory")
         self.ended = self.services.clock.now()
         self.ended_at = self.services.clock.wall()
         end_rest = self.request.options.on_exit == "end" and self.child.group_members() != ()
@@ -205,6 +222,8 @@ class Course:
     def _do(self, action: Action) -> None:
         child = self.child
         match action:
+            case Action.SETTLE if self.over.done():
+                pass  # a loop that is torn down has cancelled whoever waited
             case Action.SETTLE:
                 self.over.set_result(None)
             case Action.TERMINATE_TREE if child is not None:
@@ -290,3 +309,12 @@ class Course:
         """No deadline is left to keep."""
         if self._timer is not None:
             self._timer.cancel()
+
+
+def _lifecycle(options: Options) -> Lifecycle:
+    return Lifecycle(
+        time_limit=options.time_limit,
+        idle_limit=options.idle_limit,
+        kill_after=options.kill_after,
+        drain_timeout=options.drain_timeout,
+    )

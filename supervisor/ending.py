@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from . import following, launching, reporting
+from . import following, launching, pipelines, reporting
 from .errors import SpawnError
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ async def carry(course: Course) -> None:
     finally:
         course.services.live_streams -= len(course.pumps)
         course.stop_clock()
+        pipelines.close(course)
         for future in (course.launched, course.settled):
             if future.done() and not future.cancelled():
                 future.exception()  # whoever waits gets it; that nobody does is no event for the loop's handler
@@ -97,6 +98,7 @@ async def _settle(course: Course) -> tuple[Receipt, bool | None]:
             pump.stream.end_retention("drain-timeout")
             if pump.raw_copy is not None:
                 pump.raw_copy.end_retention("drain-timeout")
+    await course.services.turnstile.turn()
     course.release()
     return await _publish(course)
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from .sansio.receipt import Receipt
-    from .sansio.words import CaptureReason
+    from .sansio.words import CaptureReason, CaptureState
 
-SpawnFault = Literal["program", "interpreter", "cwd", "permission", "format", "arguments", "resources", "other"]
+SpawnFault = Literal[
+    "program", "interpreter", "cwd", "permission", "format", "arguments", "limit", "terminal", "resources", "other"
+]
 """What could not be had: the program, its `#!` interpreter, the directory, the right to execute, an executable
-format, room for the arguments, descriptors/processes/memory, or something that no narrower word names."""
+format, room for the arguments, one of the `ChildLimits`, a terminal, descriptors/processes/memory, or something
+that no narrower word names."""
 
 
 class SupervisorError(Exception):
@@ -25,8 +28,8 @@ class SupervisorError(Exception):
 class SpawnError(SupervisorError):
     """The command could not be started; nothing of it is left behind (contract F6).
 
-    `errno` is the system's number or None, `fault` says what was missing, `subject` names it (a path, never an
-    argument's value), `receipt` is the settled `not-started` receipt.
+    `errno` is the system's number or None, `fault` says what was missing, `subject` names it (a path or a
+    limit, never an argument's value), `receipt` is the settled `not-started` receipt.
     """
 
     def __init__(self, message: str, *, errno: int | None, fault: SpawnFault, subject: str | None = None) -> None:
@@ -43,6 +46,26 @@ class TooManyJobs(SupervisorError):
     def __init__(self, message: str, *, live: int) -> None:
         super().__init__(message)
         self.live: Final = live
+
+
+class SupervisorClosed(SupervisorError, RuntimeError):
+    """The supervisor is closed, or was while this start waited for a free place; nothing was started (contract F9)."""
+
+
+class NeverReady(SupervisorError):
+    """What a wait of a `Job` was for cannot come any more.
+
+    `ended` says whether the job has ended; if not, no more of its output is kept. `state` and `reason` are those of the
+    stream that was searched; None where a port or a file was waited for.
+    """
+
+    def __init__(
+        self, message: str, *, ended: bool, state: CaptureState | None = None, reason: CaptureReason | None = None
+    ) -> None:
+        super().__init__(message)
+        self.ended: Final = ended
+        self.state: Final = state
+        self.reason: Final = reason
 
 
 class CursorError(SupervisorError):

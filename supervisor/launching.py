@@ -15,6 +15,7 @@ from .course import DESCRIPTORS, Course
 from .errors import SpawnError, StorageError
 from .live import Window
 from .matching import matcher_for
+from .pipelines import prepared
 from .pump import Pump
 from .rawcopy import RawCopying, first_bytes, raw_name
 from .reporting import clean, launch_record, not_searched, pending_receipt
@@ -70,13 +71,14 @@ async def launch(course: Course) -> None:
 
     Raises: SpawnError, after telling the lifecycle.
     """
+    await course.services.turnstile.turn()
     await _prepare(course)
     lifecycle = course.lifecycle
     if lifecycle.cause is not None:
         course.act(lifecycle.not_spawned())
         return
     try:
-        child = await course.services.spawn(Protocol(course), course.request.launch)
+        child = await course.services.spawn(Protocol(course), prepared(course))
     except SpawnError:
         course.act(lifecycle.not_spawned())
         raise

@@ -52,6 +52,6 @@ class Limits(BaseModel):
     preview_bytes: Annotated[int, Field(gt=0)] = 16 * 1024
     """UTF-8 bytes of both previews together."""
     max_jobs: Annotated[int, Field(gt=0)] | None = None
-    """Live jobs per supervisor; None for no limit."""
+    """Live jobs per supervisor; None for no limit. `Supervisor(admission=)` says what becomes of the next one."""
     digest: Literal["sha256"] | None = "sha256"
     """The digest of each committed stream, or None to save its cost."""

@@ -11,11 +11,10 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
-from . import ending, reporting
+from . import ending, matching, reporting
 from .clock import SystemClock
 from .errors import StorageError
 from .limits import Limits
-from .matching import matcher_for
 from .publishing_options import PublishingOptions, Upstream, check_data, check_options
 from .pump import SLICE_BYTES, Pump
 from .recovering import bound
@@ -207,7 +206,7 @@ class OpenCapture:
         redact = self._options.get("redaction", "default") == "default"
         if redact:
             self._limitations.extend(reporting.not_searched(self._needles))
-        sanitizer = Sanitizer(self._needles, redact=redact, engine=matcher_for(self._needles), stream=True)
+        sanitizer = Sanitizer(self._needles, redact=redact, engine=matching.matcher_for(self._needles), stream=True)
         sink: Sink = Nowhere()
         if self.capture is not None:
             retention = Retention(limits, merged=True)
@@ -260,6 +259,7 @@ class OpenCapture:
         finally:
             if self._conversation is not None:
                 await self._conversation.close()
+            await matching.settled()
 
     async def _publish(self) -> Receipt:
         if self.capture is None:

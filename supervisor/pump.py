@@ -169,7 +169,7 @@ class Pump:
         while not self._task.done():
             write = self.outbox.flight
             ended = await done_within(self._clock, self._stall_timeout, self._task)
-            if not ended and write is not None and write is self.outbox.flight:
+            if not ended and write is not None and write is self.outbox.flight and not self.outbox.moves_up():
                 self.outbox.end("writer-stalled")
         self._task.result()
         if self.stream.trusted and not self.stream.muted:
@@ -290,6 +290,6 @@ class Pump:
         if not self._paused:
             return
         # It is not the text's write that holds the child up while its copy has no room; the copy has its own deadline.
-        if self.outbox.flight is not None and not self._awaits_copy:
+        if self.outbox.flight is not None and not self._awaits_copy and not self.outbox.moves_up():
             self.outbox.end("writer-stalled")
         self._arm_stall()

@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Final, Protocol
 
+from .pipelines import members
 from .sansio.exits import Exited, Signalled
 from .sansio.leftover import carried
 from .sansio.preview import share
@@ -134,8 +135,10 @@ def _receipt(course: Course, *, sealed: Sealed | None, settled: bool) -> Receipt
         started_at=course.started_at,
         ended_at=ended_at,
         duration=None if ended is None or began is None else ended - began,
+        last_output_at=course.last_output_at,
         process=_process(course, settled=settled),
-        capture=worst(streams.values()),
+        # A job is among `Supervisor.jobs` before it has streams.
+        capture=worst(streams.values()) if course.pumps else CaptureFacts(state="pending"),
         streams=streams,
         usage=_usage(course),
         durability=None if sealed is None else durability_facts(needles, sealed),
@@ -189,6 +192,7 @@ def _process(course: Course, *, settled: bool) -> ProcessFacts:
         kill_confirmed=course.kill_confirmed if settled else None,
         survivors=course.survivors if settled else None,
         holders=course.holders if settled else None,
+        pipestatus=members(course) if settled else None,
     )
 
 

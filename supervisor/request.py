@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import AsyncIterable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypedDict, get_args, overload
 
 from .limits import not_negative, positive
-from .process import Launch
+from .process import ChildLimits, Launch, Terminal
 from .sansio.environment import EnvChanges, EnvPolicy, changes, child_environment
 
 PIPE: Final = "pipe"
@@ -46,13 +46,16 @@ class Options:
     kill_after: float = 5.0
     drain_timeout: float = 1.0
     merge: bool = False
+    pty: Terminal | None = None
     capture: CaptureMode = "spool"
     keep: Keep = "sanitised"
     window_bytes: int = 0
     on_exit: OnExit = "leave"
+    pipestatus: bool = False
     env_policy: EnvPolicy | None = None
     env_remove: Collection[str] = ()
     noninteractive: bool = False
+    child_limits: ChildLimits | None = None
 
 
 class OptionsDict(TypedDict, total=False):
@@ -90,6 +93,11 @@ class OptionsDict(TypedDict, total=False):
     """How long a pipe that is still open after the exit is read (F2)."""
     merge: bool
     """One pipe for both streams, called `stdout`; `stderr` is then None (B7)."""
+    pty: Terminal | None
+    """A terminal of that size instead of pipes: stdin, stdout, stderr and the controlling terminal at once. What is
+    printed, and the echo of what is typed, is one stream, called `stdout`; `stderr` is None (B7). `stdin` is then what
+    is typed: None types nothing and ends nothing, so what reads waits; bytes and iterables end with `Job.write_eof`'s
+    key. Where no terminal is to be had, it is a `SpawnError` whose `fault` is "terminal"."""
     capture: CaptureMode
     """"spool", or "none": no output text is kept or shown anywhere (B9)."""
     keep: Keep
@@ -100,6 +108,12 @@ class OptionsDict(TypedDict, total=False):
     on_exit: OnExit
     """What becomes of processes that the command leaves running when it exits by itself: "leave", or "end", with the
     grace of `kill_after`. Survivors are in the receipt either way (F3)."""
+    pipestatus: bool
+    """Have bash report the codes of its last pipeline's members; needs `shell`. Where there is no way to, the receipt
+    names `pipestatus-unavailable`."""
+    child_limits: ChildLimits | None
+    """What the command may use, and as whom it runs. One that the system refuses is a `SpawnError` whose `fault` is
+    "limit"; one that needs a cgroup where none is to be had is named in the receipt's `limitations`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +138,7 @@ def checked(command: Command, options: Options) -> Request:
     if options.env is not None and not _is_mapping(options.env):
         raise TypeError("env must be a mapping of names to values")
     _check_window(options.window_bytes)
+    _check_child_limits(options.child_limits)
     if options.capture not in {"spool", "none"}:
         raise ValueError('capture must be "spool" or "none"')
     if options.keep not in {"sanitised", "raw"}:
@@ -132,6 +147,9 @@ def checked(command: Command, options: Options) -> Request:
         raise ValueError('keep="raw" contradicts capture="none", which keeps no output anywhere')
     if options.on_exit not in {"leave", "end"}:
         raise ValueError('on_exit must be "leave" or "end"')
+    if options.pipestatus and not options.shell:
+        raise ValueError("pipestatus needs shell=True: only a shell has pipelines")
+    options = _with_terminal(options)
     argv, shown = _argv(command, shell=options.shell)
     policy, env = _environment(options)
     launch = Launch(
@@ -140,6 +158,8 @@ def checked(command: Command, options: Options) -> Request:
         env=env,
         stdin="null" if options.stdin is None else "pipe",
         merge=options.merge,
+        pty=options.pty,
+        child_limits=options.child_limits,
     )
     if not _is_stdin(options.stdin):
         raise TypeError("stdin must be None, bytes, an async iterable of bytes, or PIPE")
@@ -196,6 +216,22 @@ def _check_window(count: object) -> None:
         raise TypeError("window_bytes must be a number of bytes")
     if count < 0:
         raise ValueError("window_bytes must not be negative")
+
+
+def _with_terminal(options: Options) -> Options:
+    """Return the options, merged where there is a terminal. Raises: TypeError."""
+    if not (options.pty is None or _is_terminal(options.pty)):
+        raise TypeError("pty must be a Terminal")
+    return options if options.pty is None else replace(options, merge=True)
+
+
+def _is_terminal(pty: object) -> bool:
+    return isinstance(pty, Terminal)
+
+
+def _check_child_limits(limits: object) -> None:
+    if not (limits is None or isinstance(limits, ChildLimits)):
+        raise TypeError("child_limits must be ChildLimits")
 
 
 def _is_mapping(env: object) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from .completions import Offers
+from .turnstile import Turnstile
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,6 +45,8 @@ class Services:
     live_streams: int = field(default=0)
     offers: Offers = field(default_factory=Offers)
     """Where the ends of started jobs are told [E5]."""
+    turnstile: Turnstile = field(default_factory=Turnstile)
+    """Where the long steps of jobs that begin or end together take turns."""
 
     def high_mark(self) -> int:
         """Return how many bytes a stream may have waiting: its own mark, or its share of all [B3]."""

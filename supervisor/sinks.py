@@ -38,6 +38,10 @@ class Sink(Protocol):
         """Put what is held in memory on disk; a sink that holds nothing keeps nothing."""
         ...
 
+    def in_line(self) -> int | None:
+        """Return a number that changes while the write that is out waits for others, not for the disk; else None."""
+        ...
+
     def give_up(self) -> None:
         """The write that is out will not be waited for, and none will follow."""
         ...
@@ -45,6 +49,25 @@ class Sink(Protocol):
     def late(self) -> int | None:
         """Return the bytes kept by a write that was given up and has come back; None while it has not."""
         ...
+
+
+class _Preparing:
+    """What comes before a write: each of its steps has a deadline of its own, in the storage."""
+
+    def __init__(self) -> None:
+        self._under_way = False
+        self._asked = 0
+
+    def __enter__(self) -> None:
+        self._under_way = True
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way = False
+
+    def in_line(self) -> int | None:
+        """Return another number each time, as long as it is under way; else None."""
+        self._asked += 1
+        return self._asked if self._under_way else None
 
 
 class Nowhere:
@@ -58,6 +81,10 @@ class Nowhere:
     async def spill(self) -> Kept:
         """Keep nothing."""
         return Kept(0)
+
+    def in_line(self) -> int | None:
+        """Return None: no write is ever out."""
+        return None
 
     def give_up(self) -> None:
         """Change nothing: no write is ever out."""
@@ -85,6 +112,7 @@ class SpoolSink:
         self._reservation: Final = reservation
         self._trim: Final = trim or trimmed
         self._before = 0
+        self._preparing: Final = _Preparing()
 
     async def write(self, chunks: Sequence[bytes]) -> Kept:
         """Write what may be kept. Cancellation: the write itself goes on in its thread; see `late`."""
@@ -93,7 +121,8 @@ class SpoolSink:
         allowed = self._retention.allow(self._name, wanted)
         self._retention.take(self._name, allowed)  # before anything is waited for: the other stream takes as well
         try:
-            granted = await self._reservation.take(allowed)
+            with self._preparing:
+                granted = await self._reservation.take(allowed)
             if granted < wanted:
                 chunks = self._trim(chunks, granted)
             count = sum(map(len, chunks))
@@ -109,6 +138,10 @@ class SpoolSink:
     async def spill(self) -> Kept:
         """Keep nothing more: all was written as it came."""
         return Kept(0)
+
+    def in_line(self) -> int | None:
+        """Return what changes while room is reserved, and while the write waits for a thread."""
+        return self._preparing.in_line() or self._spool.queued
 
     def give_up(self) -> None:
         """Write off the thread that is out."""
@@ -130,6 +163,7 @@ class MemorySink:
         self._open_spool: Final = open_spool
         self._chunks: list[bytes] = []
         self._next: Sink | None = None
+        self._preparing: Final = _Preparing()
 
     async def write(self, chunks: Sequence[bytes]) -> Kept:
         """Hold the text, or spill all of it once it no longer fits the receipt."""
@@ -142,13 +176,18 @@ class MemorySink:
         """Open the spool and write all that was held. Called again, it writes nothing."""
         if self._next is not None:
             return Kept(0)
-        opened = await self._open_spool()
+        with self._preparing:
+            opened = await self._open_spool()
         if isinstance(opened, str):
             self._chunks.clear()
             return Kept(0, opened)
         self._next = opened
         held, self._chunks = self._chunks, []
         return await opened.write(held)
+
+    def in_line(self) -> int | None:
+        """Return what changes while the spool is opened, and then what it says."""
+        return self._preparing.in_line() if self._next is None else self._next.in_line()
 
     def give_up(self) -> None:
         """Hold nothing more; write off the thread that is out, if there is one."""

@@ -9,14 +9,16 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Literal, Self, Unpack
 
 from . import ending, matching
+from .admission import Door
 from .clock import Clock, SystemClock
 from .completions import Consumer
 from .course import Course
-from .errors import StorageError, TooManyJobs, UnknownCapture
+from .errors import StorageError, SupervisorClosed, UnknownCapture
+from .guarding import Guarding
 from .job import Job
 from .limits import Limits
 from .process import spawn as spawn_child
-from .request import Command, Options, OptionsDict, checked, conversation_path
+from .request import Command, Options, OptionsDict, Request, checked, conversation_path
 from .sansio.cursor import new_capture_id
 from .sansio.needles import NeedleSet, credential_values
 from .sansio.rules import DEFAULT_RULES
@@ -44,17 +46,21 @@ class Supervisor:
     Args:
         directory: The conversation that owns the captures; it must exist and be ours. None: nothing is kept (D1).
         limits: What may be kept, held and shown.
+        admission: What becomes of a start while `Limits.max_jobs` are live: "refuse" raises `TooManyJobs`, "queue"
+            waits for a free place, first come, first served (F9).
         secrets: Known values by name, besides those of credential-named variables (C5). A `UserWarning` says which
             cannot be searched for, being too short or too common.
         rules: Forms of secrets that are masked besides those that everybody knows (C5).
         redaction: "default", or "none" for text that is decoded and stripped only.
         durability: "barrier", or "none" to skip every sync; receipts say which (D4).
+        guard: Keep a small process that ends the commands, each with its `kill_after`, if this one ends without
+            closing, by SIGKILL as well. Where there can be none, or it was killed, receipts say `no-guard` (F10).
         spawn: Starts children; a seam for tests.
         storage: Opens the directory; a seam for tests.
         clock: What deadlines go by; a seam for tests.
 
-    Raises: ValueError for a redaction or durability that does not exist, TypeError for a rule that is none. A directory
-    that cannot be used is no error: captures are then `unavailable`, and receipts say why (D2).
+    Raises: ValueError for an admission, redaction or durability that does not exist, TypeError for a rule that is none.
+    A directory that cannot be used is no error: captures are then `unavailable`, and receipts say why (D2).
     """
 
     def __init__(
@@ -62,14 +68,18 @@ class Supervisor:
         directory: str | os.PathLike[str] | None = None,
         *,
         limits: Limits | None = None,
+        admission: Literal["refuse", "queue"] = "refuse",
         secrets: Mapping[str, str] | None = None,
         rules: Iterable[Rule] = (),
         redaction: Literal["default", "none"] = "default",
         durability: Literal["barrier", "none"] = "barrier",
+        guard: bool = False,
         spawn: Spawn | None = None,
         storage: Storage | None = None,
         clock: Clock | None = None,
     ) -> None:
+        if admission not in {"refuse", "queue"}:
+            raise ValueError('admission must be "refuse" or "queue"')
         if redaction not in {"default", "none"}:
             raise ValueError('redaction must be "default" or "none"')
         if durability not in {"barrier", "none"}:
@@ -89,8 +99,12 @@ class Supervisor:
             needles=self._needles_for,
             redact=redaction == "default",
         )
+        self._door: Final = Door(self._services.limits.max_jobs, admission)
         self._live: dict[str, Job] = {}
         self._courses: dict[str, Course] = {}
+        self._guarding: Final = Guarding(self._services.spawn, self._courses) if guard else None
+        if self._guarding is not None:
+            self._services.spawn = self._guarding.spawn
         self._ended: OrderedDict[str, Job] = OrderedDict()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._count = 0
@@ -113,6 +127,8 @@ class Supervisor:
                 services.unavailable = None
                 services.limitations = services.conversation.limitations
                 services.offers.open(services.conversation)
+        if self._guarding is not None:
+            await self._guarding.open()
         self._state = "open"
         return self
 
@@ -124,6 +140,7 @@ class Supervisor:
         Cancellation: the closing is completed first; it is bounded by the jobs' own deadlines.
         """
         self._state = "closed"
+        self._door.close()
         await ending.outlast(asyncio.get_running_loop().create_task(self._close()))
 
     async def start(self, command: Command, **options: Unpack[OptionsDict]) -> Job:
@@ -136,11 +153,16 @@ class Supervisor:
         Raises:
             ValueError, TypeError: an argument cannot be used; nothing was started.
             SpawnError: the command could not be started; it carries a settled receipt [F6].
-            TooManyJobs: `Limits.max_jobs` are live.
+            TooManyJobs: `Limits.max_jobs` are live, and `admission` is "refuse".
+            SupervisorClosed: the supervisor is closed, or was while this waited for a free place; nothing was started.
 
-        Cancellation: the tree is ended, the receipt settled and published, then the cancellation goes on [F5].
+        With `admission="queue"` it first waits for a place, which a job gives back when it has settled. Every limit of
+        the command's time begins with its process, not in the queue.
+
+        Cancellation: the tree is ended, the receipt settled and published, then the cancellation goes on [F5]. In the
+        queue there is no job yet: nothing is left, and the turn is the next one's.
         """
-        course = self._launch(command, Options(**options), kept=True)
+        course = await self._launch(command, Options(**options), kept=True)
         await ending.end_on_cancel(course, self._tasks[course.job_id], course.launched)
         return self._find(course.job_id)
 
@@ -152,7 +174,7 @@ class Supervisor:
         Cancellation: the tree is ended, the receipt settled and published, then the cancellation goes on; a second one
         changes nothing [F5].
         """
-        course = self._launch(command, Options(**options), kept=False)
+        course = await self._launch(command, Options(**options), kept=False)
         task = self._tasks[course.job_id]
         await ending.end_on_cancel(course, task, course.launched)
         await ending.end_on_cancel(course, task, course.settled)
@@ -191,28 +213,39 @@ class Supervisor:
         """The live jobs and the last ended ones, oldest first."""
         return (*self._ended.values(), *self._live.values())
 
+    @property
+    def waiting(self) -> int:
+        """How many starts wait for a free place."""
+        return len(self._door.waiting)
+
     def job(self, job_id: str) -> Job:
         """Return the job of that id. Raises: UnknownCapture, also for one that ended long ago."""
         return self._find(job_id)
 
     async def join(self) -> None:
-        """Return when no job is live, those started meanwhile included. Cancellation: the jobs go on."""
-        while self._tasks:
-            await asyncio.wait(self._tasks.values())
+        """Return when no job is live and no start waits, those started meanwhile included. Cancellation: all go on."""
+        while waited := (*self._tasks.values(), *self._door.waiting):
+            await asyncio.wait(waited)
 
-    def _launch(self, command: Command, options: Options, *, kept: bool) -> Course:
+    async def _launch(self, command: Command, options: Options, *, kept: bool) -> Course:
+        """Let it in, and begin. From the door on nothing waits, so no cancellation comes between."""
+        if self._state == "closed":
+            raise SupervisorClosed("the supervisor is closed")
         if self._state != "open":
             raise RuntimeError("a Supervisor starts jobs inside its `async with` block")
-        services = self._services
-        most = services.limits.max_jobs
-        if most is not None and len(self._live) >= most:
-            raise TooManyJobs(f"{most} jobs are live already", live=len(self._live))
         request = checked(command, options)
+        await self._door.enter()
+        return self._begin(request, kept=kept)
+
+    def _begin(self, request: Request, *, kept: bool) -> Course:
+        services = self._services
         self._count += 1
         job_id = str(self._count)
         capture_id = new_capture_id(services.clock.wall(), os.urandom(16))
         course = Course(job_id, capture_id, request, services, kept=kept)
         self._courses[job_id] = course
+        if self._guarding is not None:
+            self._guarding.expect(course)
         self._live[job_id] = Job(course)
         task = asyncio.get_running_loop().create_task(ending.carry(course), name=f"spoolvisor job {job_id}")
         self._tasks[job_id] = task
@@ -220,7 +253,11 @@ class Supervisor:
         return course
 
     def _retire(self, job_id: str) -> None:
-        del self._tasks[job_id], self._courses[job_id]
+        self._door.leave()
+        course = self._courses.pop(job_id)
+        if self._guarding is not None:
+            self._guarding.forget(course)
+        del self._tasks[job_id]
         job = self._live.pop(job_id)
         if job.pid is not None:
             self._ended[job_id] = job
@@ -247,6 +284,8 @@ class Supervisor:
         for course in tuple(self._courses.values()):
             course.request_end("supervisor-shutdown")
         await self.join()
+        if self._guarding is not None:
+            await self._guarding.close()
         await self._services.offers.close()
         await matching.settled()
         if self._services.conversation is not None:

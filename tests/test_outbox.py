@@ -34,6 +34,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.file = b""
+        self.line: int | None = None
         self.batches: list[list[bytes]] = []
         self.answer: asyncio.Future[Kept] | None = None
         self.spilled = 0
@@ -56,6 +57,10 @@ class Disk:
     def give_up(self) -> None:
         """Count it."""
         self.given_up += 1
+
+    def in_line(self) -> int | None:
+        """Return what the test says: by default the write is with the disk."""
+        return self.line
 
     def late(self) -> int | None:
         """What the test says."""

@@ -64,6 +64,7 @@ _CONVERSATION_BYTES: Final = size_text(_DEFAULTS.conversation_bytes)
 @click.option("--noninteractive", is_flag=True, help="Set variables that ask for no pager, no prompt and no colour.")
 @click.option("--label", metavar="TEXT", help="What the receipt calls the command.")
 @click.option("--shell", is_flag=True, help="The one argument is a script for bash (sh where there is none).")
+@click.option("--pipestatus", is_flag=True, help="With --shell: what each member of the last pipeline returned.")
 @click.option("--secret", "secrets", metavar="NAME", multiple=True, help="Redact the value of this variable, too.")
 @click.option(
     "--job-bytes",
@@ -115,8 +116,11 @@ def plan_of(command: tuple[str, ...], given: Mapping[str, Any], environment: Map
     if given["directory"] == "":
         raise click.UsageError("--dir needs the name of a directory", click.get_current_context())
     secrets, warnings = secrets_of(given["secrets"], environment)
+    if given["pipestatus"] and not given["shell"]:
+        raise click.UsageError("--pipestatus needs --shell: only a shell has pipelines", click.get_current_context())
     options = OptionsDict(
         shell=given["shell"],
+        pipestatus=given["pipestatus"],
         label=given["label"],
         on_exit=given["on_exit"],
         env_policy=given["env_policy"],

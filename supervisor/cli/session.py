@@ -77,7 +77,12 @@ async def _supervise(plan: Plan, display: Display, interruptions: Interruptions)
     """Return when the job is settled and the supervisor closed. The output may still be on its way to its reader."""
     storage = MadeOnDemand()
     async with Supervisor(
-        plan.directory, limits=plan.limits, secrets=plan.secrets, durability=plan.durability, storage=storage
+        plan.directory,
+        limits=plan.limits,
+        secrets=plan.secrets,
+        durability=plan.durability,
+        storage=storage,
+        guard=True,
     ) as supervisor:
         for warning in plan.warnings:
             display.say(f"warning: {warning}")

@@ -7,6 +7,10 @@ waits for a grace period of its own, so one is made only for a tree that outlive
 A subtree is ours if the directory of our own cgroup may be written and, on a system that systemd runs, was delegated to
 us: the other directories are systemd's alone, writable or not (systemd, CGROUP_DELEGATION). No controller is switched
 on, so limits and accounts stay those of our own cgroup.
+
+A command with limits on its whole tree is in one from its start. The controllers must be on in the directory above it,
+and that directory can have no processes of its own (cgroups(7), "no internal processes"): so it is looked for from our
+own cgroup upwards, as far as the directories are ours.
 """
 
 from __future__ import annotations
@@ -33,8 +37,10 @@ PROCS_BYTES: Final = 4 * 1024 * 1024
 class Enclosure:
     """A cgroup for members of one command's tree."""
 
-    def __init__(self, directory: Path, root: Path = ROOT) -> None:
+    def __init__(self, directory: Path, root: Path = ROOT, home: Path | None = None) -> None:
         self.directory: Final = directory
+        self._home: Final = home or directory.parent
+        """Where members go that outlive it."""
         self._root: Final = root
 
     def take(self, target: Identity) -> bool:
@@ -59,6 +65,19 @@ class Enclosure:
         """Kill all that is in it at once; whether the kernel took the order."""
         return _write(self.directory / "cgroup.kill", b"1")
 
+    def out_of_memory(self) -> bool:
+        """Whether the kernel has killed a member because the memory of all of them was used up."""
+        try:
+            events = read(str(self.directory / "memory.events"), PROCS_BYTES).split()
+        except OSError:
+            return False
+        return b"oom_kill" in events[:-1] and events[events.index(b"oom_kill") + 1] != b"0"
+
+    def end(self) -> None:
+        """Kill what is in it and remove it, as far as that is possible at once."""
+        self.kill()
+        self.remove()
+
     def remove(self) -> None:
         """Remove it; what still lives in it goes back to where it was."""
         for pid in self.members():
@@ -72,7 +91,7 @@ class Enclosure:
         return found is not None and found.identity == target
 
     def _release(self, pid: int) -> None:
-        _write(self.directory.parent / "cgroup.procs", str(pid).encode())
+        _write(self._home / "cgroup.procs", str(pid).encode())
 
     def _directories(self) -> list[Path]:
         return [Path(name) for name, _, _ in os.walk(self.directory)]
@@ -95,13 +114,58 @@ def make(name: str, root: Path = ROOT) -> Enclosure | None:
     return None
 
 
+def make_limited(
+    name: str, *, memory: int | None = None, pids: int | None = None, root: Path = ROOT
+) -> Enclosure | None:
+    """Make an empty cgroup with limits in bytes and processes; None where none is to be had, or no limit is given.
+
+    Swap is no way around the one on memory, and a tree that goes past it is killed as one.
+    """
+    files = {"memory.max": memory, "pids.max": pids}
+    wanted = {file: value for file, value in files.items() if value is not None}
+    home = usable_subtree(root)
+    parent = None if home is None or not wanted else _with_controllers(home, {file.split(".")[0] for file in wanted})
+    if parent is None:
+        return None
+    enclosure = Enclosure(parent / name, root, home)
+    try:
+        enclosure.directory.mkdir()
+    except OSError:
+        return None
+    if all(_write(enclosure.directory / file, str(value).encode()) for file, value in wanted.items()):
+        if memory is not None:
+            _write(enclosure.directory / "memory.swap.max", b"0")  # there is none where swap is not accounted
+            _write(enclosure.directory / "memory.oom.group", b"1")
+        return enclosure
+    enclosure.remove()
+    return None
+
+
+def _with_controllers(directory: Path, wanted: set[str]) -> Path | None:
+    """Return the nearest directory at or above `directory` that is ours and whose cgroups have the controllers."""
+    while is_ours(directory):
+        try:
+            controllers = read(str(directory / "cgroup.subtree_control"), PROCS_BYTES).decode().split()
+        except OSError:
+            return None
+        if wanted <= {*controllers}:
+            return directory
+        directory = directory.parent
+    return None
+
+
+def is_ours(directory: Path) -> bool:
+    """Whether cgroups may be made in a directory."""
+    if not all(os.access(path, os.W_OK) for path in (directory, directory / "cgroup.procs")):
+        return False
+    return not SYSTEMD.exists() or _was_delegated(directory)
+
+
 @functools.cache
 def usable_subtree(root: Path = ROOT) -> Path | None:
     """Return the directory in which cgroups may be made; None where there is none. Asked once for each process."""
     directory = own_directory(root)
-    if directory is None or not all(os.access(path, os.W_OK) for path in (directory, directory / "cgroup.procs")):
-        return None
-    return directory if not SYSTEMD.exists() or _was_delegated(directory) else None
+    return directory if directory is not None and is_ours(directory) else None
 
 
 def _was_delegated(directory: Path) -> bool:

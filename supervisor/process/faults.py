@@ -13,6 +13,8 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from ..errors import SpawnError, SpawnFault
+from .childlimits import Refused
+from .terminal import NoTerminal
 
 if TYPE_CHECKING:
     from .launch import Launch
@@ -28,6 +30,8 @@ WORDS: Final[dict[SpawnFault, str]] = {
     "permission": "the program may not be executed",
     "format": "the program is not in an executable format",
     "arguments": "the arguments and the environment are too long",
+    "limit": "a limit for the program cannot be set",
+    "terminal": "no terminal is to be had here",
     "resources": "descriptors, processes or memory are used up",
     "other": "the program cannot be started",
 }
@@ -35,10 +39,22 @@ WORDS: Final[dict[SpawnFault, str]] = {
 
 def spawn_error(error: OSError, launch: Launch) -> SpawnError:
     """Return the typed error for what starting `launch` raised."""
-    fault, subject = diagnose(error.errno, launch)
+    fault, subject = known(error) or diagnose(error.errno, launch)
     number = error.errno
     reason = os.strerror(number) if number else "unknown error"
-    return SpawnError(f"{WORDS[fault]}: {reason}", errno=number, fault=fault, subject=subject)
+    what = f"{WORDS[fault]} ({subject})" if fault == "limit" else WORDS[fault]
+    return SpawnError(f"{what}: {reason}", errno=number, fault=fault, subject=subject)
+
+
+def known(error: OSError) -> tuple[SpawnFault, str | None] | None:
+    """Return what an error says by its own type."""
+    match error:
+        case Refused():
+            return "limit", error.limit
+        case NoTerminal():
+            return "terminal", None
+        case _:
+            return None
 
 
 def diagnose(number: int | None, launch: Launch) -> tuple[SpawnFault, str | None]:
@@ -60,6 +76,8 @@ def diagnose_program(number: int | None, found: str, launch: Launch) -> tuple[Sp
     """Return the same for a program that exists."""
     if number == errno.ENOEXEC:
         return "format", found
+    if number in DENIED and launch.child_limits is not None and launch.child_limits.user is not None:
+        return "permission", found  # another user's right, which we cannot ask for
     # The system has no word of its own for an interpreter or loader that is missing, or may not be executed.
     if number in MISSING or (number in DENIED and executable(in_cwd(found, launch))):
         return "interpreter", interpreter(found, launch) or found

@@ -12,6 +12,9 @@ from ..sansio.membership import with_mark
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .childlimits import ChildLimits
+    from .terminal import Terminal
+
 
 def check_encodable(text: object, what: str) -> None:
     """Raise, without quoting `text`, if the system cannot take it: a NUL would cut it short unseen.
@@ -35,8 +38,9 @@ class Launch:
 
     Raises:
         TypeError: at construction, for a part that is no string.
-        ValueError: at construction, for an empty `argv`, a NUL or an unencodable character anywhere, and for a
-            variable's name that is empty or contains "=". No message contains an argument or a value.
+        ValueError: at construction, for an empty `argv`, a terminal without `merge`, a NUL or an unencodable
+            character anywhere, and for a variable's name that is empty or contains "=". No message contains an
+            argument or a value.
     """
 
     argv: tuple[str, ...]
@@ -47,12 +51,18 @@ class Launch:
     stdin: Literal["null", "pipe"] = "null"
     merge: bool = False
     """Give the child one pipe as both stdout and stderr; only stdout exists then (contract B7)."""
+    pty: Terminal | None = None
+    """Give the child one terminal of this size as its stdin, stdout and stderr; needs `merge` (contract B7)."""
+    child_limits: ChildLimits | None = None
+    """What it may use and as whom it runs."""
     mark: str = field(default_factory=lambda: secrets.token_hex(8))
     """Names the job in the environment of its whole tree, so that members which left the session are found (F3)."""
 
     def __post_init__(self) -> None:
         if not self.argv:
             raise ValueError("the command is empty")
+        if self.pty is not None and not self.merge:
+            raise ValueError("a terminal carries both streams, merged")
         for number, argument in enumerate(self.argv):
             check_encodable(argument, f"argument {number}")
         if self.cwd is not None:

@@ -26,7 +26,7 @@ import signal
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from . import faults
+from . import faults, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,9 @@ FUNCTIONS: Final = (
     "posix_spawn_file_actions_addchdir_np",
 )
 """The newest of those needed; the first tells the library whose constants these are."""
+
+KEPT: Final = 3
+"""The number under which a child has the one descriptor more that it may be given."""
 
 INHERITABLE: Final = frozenset(signal.valid_signals()) - {signal.SIGPIPE, signal.SIGXFSZ}
 """All but what Python itself ignores and `restore_signals` sets back."""
@@ -79,8 +82,10 @@ def check(number: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def spawn(launch: Launch, theirs: Mapping[int, int]) -> int:
+def spawn(launch: Launch, theirs: Mapping[int, int], kept: int | None = None) -> int:
     """Start `launch` in a new session with default signals and no descriptors but `theirs` as 0, 1, 2; return its pid.
+
+    `kept`, if there is one, is the child's descriptor `KEPT`.
 
     Raises OSError, with nothing started. A program in no known format is ENOEXEC: nothing is given to a shell.
     """
@@ -94,7 +99,13 @@ def spawn(launch: Launch, theirs: Mapping[int, int]) -> int:
             copy = fcntl.fcntl(theirs.get(fd, theirs[1]), fcntl.F_DUPFD_CLOEXEC, 3)
             stack.callback(os.close, copy)
             check(libc.posix_spawn_file_actions_adddup2(actions, copy, fd))
-        check(libc.posix_spawn_file_actions_addclosefrom_np(actions, 3))
+        if launch.pty is not None:
+            # Without O_NOCTTY, by a session leader that has none: this makes it the controlling terminal.
+            name = terminal.controlling_name(theirs[1])
+            check(libc.posix_spawn_file_actions_addopen(actions, 0, name, os.O_RDWR, 0))
+        if kept is not None:
+            check(libc.posix_spawn_file_actions_adddup2(actions, kept, KEPT))
+        check(libc.posix_spawn_file_actions_addclosefrom_np(actions, KEPT if kept is None else KEPT + 1))
         if launch.cwd is not None:
             check(libc.posix_spawn_file_actions_addchdir_np(actions, os.fsencode(launch.cwd)))
         attributes = ctypes.create_string_buffer(OBJECT_BYTES)

@@ -91,9 +91,9 @@ def pid_max(root: Path) -> int:
         return 0
 
 
-def holders(pids: Iterable[int], pipes: Collection[int], root: Path = ROOT) -> tuple[int, ...]:
-    """Return those of `pids` that have one of the pipes, given by inode, open for writing."""
-    targets = frozenset(f"pipe:[{inode}]" for inode in pipes)
+def holders(pids: Iterable[int], held: Collection[int | str], root: Path = ROOT) -> tuple[int, ...]:
+    """Return those of `pids` that have one of the pipes, given by inode, or paths open for writing."""
+    targets = frozenset(f"pipe:[{what}]" if isinstance(what, int) else what for what in held)
     return tuple(pid for pid in pids if _writes_to(f"{root}/{pid}/fd", targets))
 
 

@@ -7,9 +7,10 @@ import errno
 import functools
 import os
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from . import spawner
+from . import given_up, leaving, spawner
 from .fallback import ThreadWatch
 from .faults import spawn_error
 from .start import Started, start
@@ -18,6 +19,8 @@ from .transport import Child
 from .tree import Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from .launch import Launch
     from .status import Watch
 
@@ -124,20 +127,24 @@ async def spawn(protocol: asyncio.SubprocessProtocol, launch: Launch) -> Child:
 async def spawn_watched(protocol: asyncio.SubprocessProtocol, launch: Launch, *, by_pidfd: bool) -> Child:
     """Do what `spawn` does, with the watch that is asked for. Raises OSError, with nothing left behind."""
     loop = asyncio.get_running_loop()
+    given_up.reap()
     started = await start_on_thread(launch, loop, by_pidfd=by_pidfd)
     watch: Watch
     if started.pidfd is None:
         watch = ThreadWatch(loop, started.pid, started.host_peak)
     else:
         watch = PidfdWatch(loop, started.pid, started.pidfd, started.host_peak)
-    tree = Tree(started.pid, launch.mark, watch.held)
-    child = Child(loop, protocol, started.pid, started.pipes, watch, watch.limitations + started.limitations, tree)
+    tree = Tree(started.pid, launch.mark, watch.held, enclosure=started.enclosure)
+    limitations = watch.limitations + started.limitations
+    terminal = launch.pty is not None
+    child = Child(loop, protocol, started.pid, started.pipes, watch, limitations, tree, terminal=terminal)
     try:
         child.start()
     except OSError:
         tree.forget()
         started.destroy()
         raise
+    leaving.LIVE[child] = os.getpid()
     return child
 
 
@@ -148,17 +155,32 @@ async def start_on_thread(launch: Launch, loop: asyncio.AbstractEventLoop, *, by
         spawner.shared.submit(ticket.run)
     except RuntimeError as error:  # "can't start new thread" is pthread_create's EAGAIN
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
-    relief = loop.call_later(spawner.STUCK_AFTER, spawner.shared.relieve)
     try:
-        await asyncio.wait((ticket.settled,))
+        with relief(loop):
+            await asyncio.wait((ticket.settled,))
     except BaseException as error:
         gone = ticket.abandon()
         if isinstance(error, asyncio.CancelledError):
             await wait_despite_cancellation(gone, loop.time() + CANCEL_PATIENCE)
         raise
-    finally:
-        relief.cancel()
     return ticket.take()
+
+
+@contextmanager
+def relief(loop: asyncio.AbstractEventLoop) -> Generator[None]:
+    """Inside, the spawner is asked to see again and again whether its threads are stuck."""
+    timer: asyncio.TimerHandle | None = None
+
+    def ask() -> None:
+        nonlocal timer
+        timer = loop.call_later(spawner.STUCK_AFTER, ask)
+        spawner.shared.relieve()
+
+    timer = loop.call_later(spawner.STUCK_AFTER, ask)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 async def wait_despite_cancellation(future: asyncio.Future[None], deadline: float) -> None:

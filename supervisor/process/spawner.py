@@ -12,13 +12,15 @@ from __future__ import annotations
 import collections
 import os
 import threading
+import time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 STUCK_AFTER: Final = 0.5
-"""Seconds that a start may wait for before `relieve()` is due: a hundred times the usual 5 ms."""
+"""Seconds without a start being taken up after which the threads count as stuck: a hundred times the usual 5 ms. A long
+queue alone calls for nobody: more threads would only take turns with the loop's."""
 MAX_THREADS: Final = 16
 
 
@@ -29,9 +31,13 @@ class Spawner:
         self._lock = threading.Lock()
         self._queue: collections.deque[Callable[[], None]] = collections.deque()
         self._threads = 0
+        self._taken_at = time.monotonic()
 
     def submit(self, function: Callable[[], None]) -> None:
-        """Queue `function`, which must not raise. Raises RuntimeError, with nothing queued, if no thread can start."""
+        """Queue `function`, which must not raise. Raises RuntimeError, with nothing queued, if no thread can start.
+
+        Whoever waits for it calls `relieve()` every STUCK_AFTER seconds.
+        """
         with self._lock:
             self._queue.append(function)
             if self._threads == 0:
@@ -42,9 +48,10 @@ class Spawner:
                     raise
 
     def relieve(self) -> None:
-        """Add a thread if something is still queued: the ones there seem to be stuck."""
+        """Add a thread if something is queued and nothing has been taken up for STUCK_AFTER: those there are stuck."""
         with self._lock:
-            if self._queue and self._threads < MAX_THREADS:
+            stuck = time.monotonic() - self._taken_at >= STUCK_AFTER
+            if self._queue and stuck and self._threads < MAX_THREADS:
                 try:
                     self._add_thread()
                 except RuntimeError:
@@ -67,6 +74,7 @@ class Spawner:
                     self._threads -= 1
                     return
                 function = self._queue.popleft()
+                self._taken_at = time.monotonic()
             function()
 
 

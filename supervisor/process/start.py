@@ -11,12 +11,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from . import native
+from . import limited, native, terminal
 from .status import peak_of_host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .cgroup import Enclosure
     from .launch import Launch
 
 BUSY_WAITS: Final = (0.002, 0.004, 0.008, 0.016)
@@ -36,15 +37,18 @@ class Started:
     host_peak: int
     """The host's peak memory when it spawned; see `status.usage`."""
     limitations: tuple[str, ...] = ()
+    enclosure: Enclosure | None = None
+    """The cgroup in which it was started; None if it needed none, or none is to be had."""
 
     def destroy(self) -> None:
         """Kill the group, reap the leader, close everything. Blocks until the leader is dead."""
         close_all(self.pipes)
-        if self.pidfd == -1:
-            return
-        kill_and_reap(self.pid)
-        if self.pidfd is not None:
+        if self.pidfd != -1:
+            kill_and_reap(self.pid)
+        if self.pidfd is not None and self.pidfd != -1:
             os.close(self.pidfd)
+        if self.enclosure is not None:
+            self.enclosure.end()
 
 
 def close_all(ends: Mapping[int, int]) -> None:
@@ -63,6 +67,9 @@ def kill_and_reap(pid: int) -> None:
 
 def open_ends(launch: Launch, ours: dict[int, int], theirs: dict[int, int]) -> None:
     """Open the child's three descriptors into `theirs` and our ends into `ours`, as far as it gets."""
+    if launch.pty is not None:
+        terminal.open_ends(launch.pty, ours, theirs, writable=launch.stdin == "pipe")
+        return
     for fd in launch.outputs:
         ours[fd], theirs[fd] = os.pipe()
         os.set_blocking(ours[fd], False)
@@ -73,8 +80,8 @@ def open_ends(launch: Launch, ours: dict[int, int], theirs: dict[int, int]) -> N
         theirs[0] = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
-def popen(launch: Launch, theirs: Mapping[int, int]) -> int:
-    """Start with the standard library and return the pid.
+def popen(launch: Launch, theirs: Mapping[int, int], kept: int | None = None) -> int:
+    """Start with the standard library and return the pid; `kept` stays open under its number.
 
     A new session (which also keeps 3.13 off posix_spawn, where it would hold the GIL until the exec), no other
     descriptors, SIGPIPE and SIGXFSZ as the system has them. `preexec_fn`, `user` and the like would force a fork.
@@ -87,6 +94,7 @@ def popen(launch: Launch, theirs: Mapping[int, int]) -> int:
         cwd=launch.cwd,
         env=launch.environment(),
         close_fds=True,
+        pass_fds=() if kept is None else (kept,),
         start_new_session=True,
         restore_signals=True,
     )
@@ -96,12 +104,23 @@ def popen(launch: Launch, theirs: Mapping[int, int]) -> int:
     return process.pid
 
 
-def create_process(launch: Launch, theirs: Mapping[int, int]) -> tuple[int, tuple[str, ...]]:
+def create_process(
+    launch: Launch, theirs: Mapping[int, int], enclosure: Enclosure | None = None
+) -> tuple[int, tuple[str, ...]]:
     """Start the process; return its pid and what could not be had for it. Raises OSError, with nothing started."""
     oddities = native.signal_oddities()
-    if oddities and native.available():
-        return native.spawn(launch, theirs), ()
-    return popen(launch, theirs), oddities
+    natively = (bool(oddities) or launch.pty is not None) and native.available()
+    if launch.pty is not None and not natively:
+        raise terminal.NoTerminal(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    def create(launch: Launch, kept: int | None = None) -> int:
+        return native.spawn(launch, theirs, kept) if natively else popen(launch, theirs, kept)
+
+    if launch.child_limits is None:
+        pid = create(launch)
+    else:
+        pid = limited.create(launch, enclosure, create, kept_as=native.KEPT if natively else None)
+    return pid, () if natively else oddities
 
 
 def start(launch: Launch, *, by_pidfd: bool) -> Started:
@@ -110,28 +129,33 @@ def start(launch: Launch, *, by_pidfd: bool) -> Started:
     theirs: dict[int, int] = {}
     with ExitStack() as undo:
         undo.callback(close_all, ours)
+        enclosure, unsupported = limited.enclose(launch)
+        if enclosure is not None:
+            undo.callback(enclosure.end)
         try:
             open_ends(launch, ours, theirs)
-            pid, limitations = create_with_retries(launch, theirs)
+            pid, limitations = create_with_retries(launch, theirs, enclosure)
         finally:
             close_all(theirs)
         host_peak = peak_of_host()  # after the exec, and so not below the peak that it booked
         undo.callback(kill_and_reap, pid)
         pidfd = open_pidfd(pid) if by_pidfd else None
         undo.pop_all()
-    return Started(pid, pidfd, ours, host_peak, limitations)
+    return Started(pid, pidfd, ours, host_peak, limitations + unsupported, enclosure)
 
 
-def create_with_retries(launch: Launch, theirs: Mapping[int, int]) -> tuple[int, tuple[str, ...]]:
+def create_with_retries(
+    launch: Launch, theirs: Mapping[int, int], enclosure: Enclosure | None = None
+) -> tuple[int, tuple[str, ...]]:
     """`create_process`, tried again a few times while the program is busy (field report H5-056)."""
     for pause in BUSY_WAITS:
         try:
-            return create_process(launch, theirs)
+            return create_process(launch, theirs, enclosure)
         except OSError as error:
             if error.errno != errno.ETXTBSY:
                 raise
         time.sleep(pause)
-    return create_process(launch, theirs)
+    return create_process(launch, theirs, enclosure)
 
 
 def open_pidfd(pid: int) -> int:

@@ -12,16 +12,18 @@ import signal
 from typing import TYPE_CHECKING, cast
 
 from ..sansio.exits import Exited, ExitStatus, Signalled
-from . import group, subreaper
+from . import given_up, group, leaving, subreaper
 from .containment import deliver, tell_later
 from .reader import Reader
-from .tree import LEADERS
+from .terminal import TerminalReader, TerminalWriter
+from .tree import GUARDS, LEADERS
 from .writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .status import Usage, Watch
+    from .terminal import Terminal
     from .tree import Tree
 
 
@@ -45,6 +47,8 @@ class Child(asyncio.SubprocessTransport):
         watch: Watch,
         limitations: tuple[str, ...] = (),
         tree: Tree | None = None,
+        *,
+        terminal: bool = False,
     ) -> None:
         super().__init__()
         self.exit: ExitStatus | None = None
@@ -57,10 +61,12 @@ class Child(asyncio.SubprocessTransport):
         self._lineage = tree
         self._release_asked = False
         self._released = False
-        self.readers: Mapping[int, Reader] = {fd: Reader(loop, self, fd, end) for fd, end in pipes.items() if fd != 0}
-        self.stdin = Writer(loop, self, pipes[0]) if 0 in pipes else None
+        read, write = (TerminalReader, TerminalWriter) if terminal else (Reader, Writer)
+        self.readers: Mapping[int, Reader] = {fd: read(loop, self, fd, end) for fd, end in pipes.items() if fd != 0}
+        self.stdin = write(loop, self, pipes[0]) if 0 in pipes else None
         if tree is not None:
             tree.pipes = self._open_pipes
+            tree.terminals = self._open_terminals
 
     def start(self) -> None:
         """Begin to watch for the exit and tell the protocol of the connection; called once, by `spawn()`.
@@ -133,6 +139,11 @@ class Child(asyncio.SubprocessTransport):
         """Return the word for what a signal to the tree may not have reached; None: nothing is known to escape."""
         return "tree-by-group" if self._lineage is None else self._lineage.limitation
 
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the limit on the memory of the whole tree has killed a member; False once it is released."""
+        return self._lineage is not None and self._lineage.out_of_memory
+
     def signal_group(self, number: int) -> bool:
         """Signal the group and all else of the tree; return whether at least one process, zombies included, took it.
 
@@ -158,13 +169,23 @@ class Child(asyncio.SubprocessTransport):
         return None if self._lineage is None else self._lineage.members()
 
     def holders(self) -> tuple[int, ...] | None:
-        """Return the pids that can write to a pipe which we still read; None where nobody can know."""
+        """Return the pids that can write to a pipe or terminal which we still read; None where nobody can know."""
         return None if self._lineage is None else self._lineage.holders()
 
     # Pipes and ending
 
     def _open_pipes(self) -> tuple[int, ...]:
         return tuple(inode for reader in self.readers.values() if (inode := reader.inode()) is not None)
+
+    def _open_terminals(self) -> tuple[str, ...]:
+        readers = (reader for reader in self.readers.values() if isinstance(reader, TerminalReader))
+        return tuple(device for reader in readers if (device := reader.device) is not None)
+
+    def resize(self, size: Terminal) -> None:
+        """Give the child's terminal another size; nothing if it has none, or it is closed."""
+        for reader in self.readers.values():
+            if isinstance(reader, TerminalReader):
+                reader.resize(size)
 
     def unread(self, fd: int) -> int:
         """Return the bytes that wait in the pipe of descriptor 1 or 2 now; 0 if it is closed or there is none."""
@@ -187,8 +208,9 @@ class Child(asyncio.SubprocessTransport):
     def abandon(self) -> None:
         """Stop waiting for the exit of a child that cannot be killed: all but the process itself is given back.
 
-        What is left is a child of the host that nobody will reap; the receipt has to name it (contract F10).
+        The receipt has to name what is left (contract F10). Should it die, the next start of a child reaps it.
         """
+        given_up.remember(self._pid)
         self.release()
         self._finish()
 
@@ -196,6 +218,7 @@ class Child(asyncio.SubprocessTransport):
         if self._released:
             return
         self._released = True
+        leaving.LIVE.pop(self, None)
         self.usage = self._watch.reap()
         self._watch.close()
         if self._lineage is not None:
@@ -205,7 +228,7 @@ class Child(asyncio.SubprocessTransport):
 
     def _reap_orphans(self) -> None:
         if not self._released:
-            subreaper.reap(LEADERS)
+            subreaper.reap(LEADERS | GUARDS)
             self._loop.call_later(subreaper.REAP_SECONDS, self._reap_orphans)
 
     def _tell_lost(self) -> None:

@@ -32,23 +32,35 @@ EMPTY_LOOKS: Final = 8
 """On a machine that always starts something, so many looks have to do."""
 LEADERS: Final[set[int]] = set()
 """The pids of all commands of this process that were not released: none of them is in another's tree."""
+GUARDS: Final[set[int]] = set()
+"""The pids of this process's guards, which are in nobody's tree."""
 
 
 class Tree:
     """The processes of one command. Used from one thread; `held` says whether the leader's pid is certainly its own."""
 
-    def __init__(self, pid: int, mark: str, held: Callable[[], bool], root: Path = proc.ROOT) -> None:
+    def __init__(
+        self,
+        pid: int,
+        mark: str,
+        held: Callable[[], bool],
+        root: Path = proc.ROOT,
+        enclosure: Enclosure | None = None,
+        leader: Identity | None = None,
+    ) -> None:
         self._pid: Final = pid
         self._mark: Final = mark
         self._held: Final = held
-        self._enclosure: Enclosure | None = None
+        self._enclosure: Enclosure | None = enclosure
         self._root: Final = root
         self._mounted: Final = (root / "self" / "stat").exists()
         self._visible = self._mounted
-        seen = proc.process(pid, root)
+        seen = proc.process(pid, root) if leader is None else None
         self.pipes: Callable[[], Collection[int]] = tuple
         """Return the inodes of the command's pipes that are still open."""
-        self._leader: Final = seen.identity if seen is not None else Identity(pid, _ticks_now())
+        self.terminals: Callable[[], Collection[str]] = tuple
+        """Return the device of its terminal that is still open; anybody may open that, so it makes no member."""
+        self._leader: Final = leader or (seen.identity if seen is not None else Identity(pid, _ticks_now()))
         self._known: frozenset[Identity] = frozenset()
         self._strangers: set[Identity] = set()
         self._told: dict[Identity, str] = {}
@@ -70,6 +82,11 @@ class Tree:
         if not self._visible:
             return "tree-by-group"
         return "tree-by-snapshot" if self._adopter() is None else None
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the limit on the memory of all members has killed one."""
+        return self._enclosure is not None and self._enclosure.out_of_memory()
 
     def signal(self, number: int) -> bool:
         """Signal every member; return whether at least one process, the leader's zombie included, took it."""
@@ -111,7 +128,8 @@ class Tree:
 
         Processes that are older than the command are not looked at, nor those of other users, without the right to.
         """
-        return proc.holders(self.members() or (), self.pipes(), self._root) or None
+        held: tuple[int | str, ...] = (*self.pipes(), *self.terminals())
+        return proc.holders(self.members() or (), held, self._root) or None
 
     def _live(self) -> tuple[int, ...]:
         return tuple(process.pid for process in self._members if process.alive)
@@ -130,7 +148,7 @@ class Tree:
             if process.identity not in self._strangers:
                 marked[process.identity] = process.pid in enclosed or self._is_marked(process, pipes)
 
-        look = census.census(self._root).younger(self._leader, LEADERS, notice)
+        look = census.census(self._root).younger(self._leader, LEADERS | GUARDS, notice)
         # Where not even this process can be read, "nobody" would be a claim.
         self._visible = look is not None and proc.process(os.getpid(), self._root) is not None
         seen, fresh = ((), frozenset[int]()) if look is None else look

@@ -12,6 +12,7 @@ value that ordinary text contains would hide the text and nothing else, and so i
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
@@ -165,6 +166,7 @@ def refusal(text: str) -> str | None:
     return None
 
 
+@functools.lru_cache(maxsize=1024)  # each job asks it of the whole environment again, some 100 names
 def _is_credential_name(name: str) -> bool:
     words = _WORD_BORDER.sub("_", name).lower()
     return _CREDENTIAL.search(words) is not None and _NO_CREDENTIAL.search(words) is None

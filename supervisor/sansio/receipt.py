@@ -222,6 +222,9 @@ class Receipt(Facts):
     ended_at: Moment | None = None
     duration: float | None = None
     """Seconds by the monotonic clock, which `ended_at - started_at` is not."""
+    last_output_at: Moment | None = None
+    """When the child last wrote something, kept or not, as far from `started_at` as the monotonic clock says; None: it
+    never did, or nobody knows."""
     process: ProcessFacts | None = None
     """None for output that came from no child."""
     capture: CaptureFacts

@@ -7,9 +7,11 @@ from .capture import Capture
 from .contents import find_names
 from .conversation import Conversation, LocalStorage, Storage
 from .delivery import Claim, Deliveries, acknowledge
+from .directory import make_directory, sync_directory
 from .evidence import Owners
-from .faults import SpoolFault
+from .faults import SpoolFault, storage_error
 from .files import Files
+from .hostfiles import append_line, read_file, replace_file, sync_existing
 from .incoming import Incoming
 from .lending import reading_threads
 from .outgoing import Outgoing, open_outgoing
@@ -53,6 +55,7 @@ __all__ = [
     "Watch",
     "Writers",
     "acknowledge",
+    "append_line",
     "check_removable",
     "find_capture",
     "find_captures",
@@ -60,14 +63,20 @@ __all__ = [
     "is_live",
     "look",
     "look_at_allowance",
+    "make_directory",
     "open_outgoing",
     "open_watch",
+    "read_file",
     "read_piece",
     "reading_threads",
     "recover_capture",
     "remove_capture",
+    "replace_file",
     "site_of",
+    "storage_error",
     "sweep",
+    "sync_directory",
+    "sync_existing",
     "threads_at_work",
     "visiting",
 ]

@@ -191,6 +191,8 @@ class Allowance:
         self._deadline: Final = deadline
         self._on_limitation: Final = on_limitation
         self._turn: Final = asyncio.Lock()
+        self._turns = 0
+        """How many came to a good end."""
 
     def admit(self, capture_id: str) -> None:
         """A capture was made, whose files are empty: nobody need look at them before they grow."""
@@ -211,10 +213,10 @@ class Allowance:
         step = partial(self._account.reserve, capture_id, wanted, at_least)
         try:
             # One at a time: a crowd of jobs would only wait for one lock, each on a thread.
-            async with asyncio.timeout(None if math.isinf(self._deadline) else self._deadline):
-                await self._turn.acquire()
+            await self._take_turn()
             try:
                 await self._writers.run("reserving", step, deadline=self._deadline)
+                self._turns += 1
             finally:
                 self._turn.release()
         except TimeoutError:
@@ -223,6 +225,19 @@ class Allowance:
             raise SpoolFault(_fault_reason(error), error.errno) from error
         if not self._account.shared:
             self._on_limitation(NOT_SHARED)
+
+    async def _take_turn(self) -> None:
+        """Return with the turn. Raises: TimeoutError when nobody has used one to a good end for the deadline."""
+        deadline = None if math.isinf(self._deadline) else self._deadline
+        while True:
+            before = self._turns
+            try:
+                async with asyncio.timeout(deadline):
+                    await self._turn.acquire()
+                    return
+            except TimeoutError:
+                if self._turns == before:
+                    raise
 
     def let_go(self, capture_id: str) -> None:
         """Let the capture count with what its files hold; if that cannot be written, it does once we end. Blocks."""

@@ -54,6 +54,11 @@ class Spool:
         """Whether a write has not come back: `size` may still grow by it, and the digest is not to be had."""
         return self._flight is not None and not self._flight.done()
 
+    @property
+    def queued(self) -> int | None:
+        """How many calls of others were served so far, while ours waits for a thread; None when none of ours does."""
+        return None if self._flight is None else self._writers.queued(self._flight)
+
     async def write(self, chunks: Sequence[bytes]) -> None:
         """Return when the kernel has taken all of `chunks`. One hop to a thread, whatever their number.
 

@@ -15,6 +15,7 @@ import errno
 import itertools
 import math
 import threading
+import time
 from concurrent.futures import Executor, Future
 from functools import partial
 from queue import SimpleQueue
@@ -24,6 +25,7 @@ from aiofiles.base import wrap
 
 from ..errors import StorageError
 from .faults import storage_error
+from .watched import Deadline, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,12 +58,14 @@ def threads_at_work() -> frozenset[int | None]:
 class _Call:
     """One submitted call and the future of its result."""
 
-    __slots__ = ("function", "future", "thread")
+    __slots__ = ("began", "function", "future", "thread")
 
     def __init__(self, function: Callable[[], object], future: Future[Any]) -> None:
         self.function: Final = function
         self.future: Final = future
         self.thread: threading.Thread | None = None
+        self.began: float | None = None
+        """When the thread took it, by `time.monotonic`."""
 
     def run(self, settle: Callable[[], None]) -> None:
         """Run the function; `settle` is called before its result is visible."""
@@ -92,6 +96,7 @@ class Writers(Executor):
         self._late: set[Future[Any]] = set()
         self._idle = 0
         self._backlog = 0
+        self._served = 0
         self._closing = False
         self._ended: Final[Future[None]] = Future()
 
@@ -100,6 +105,26 @@ class Writers(Executor):
         """Threads that were written off and have not come back."""
         with self._lock:
             return len(self._written_off)
+
+    def queued(self, future: Future[Any]) -> int | None:
+        """Return how many calls were served so far, if `future` still waits for a thread; None if it does not."""
+        with self._lock:
+            call = self._calls.get(future)
+            return self._served if call is not None and call.thread is None else None
+
+    def time_left(self, future: Future[Any], deadline: float, served: int | None) -> float:
+        """Return how many of the `deadline` seconds a call still has, which begin when a thread takes it.
+
+        One that is queued has them anew as long as other calls are served: as of when `served` of them were. A crowd
+        is no stuck disk, and threads that are stuck serve nobody.
+        """
+        with self._lock:
+            call = self._calls.get(future)
+            if call is None:  # it is back
+                return deadline
+            if call.began is None:
+                return 0.0 if self._served == served else deadline
+            return call.began + deadline - time.monotonic()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run the call on a thread, soon. Where no thread can be had, the future carries OSError (EAGAIN).
@@ -148,13 +173,15 @@ class Writers(Executor):
         Cancellation: a call that was already running goes on; `undo` gets its late result, on its thread.
 
         Raises:
-            StorageError: the call failed, or did not return for `deadline` seconds (inf: for ever), which writes its
-                thread off (`writer-stuck`).
+            StorageError: the call failed, or did not return for `deadline` seconds (inf: for ever) after a thread took
+                it, which writes that off (`writer-stuck`); or no thread took it while nobody else was served.
         """
-        watched = _Watched(self)
-        scope = asyncio.timeout(None if math.isinf(deadline) else deadline)
+        watched = Watched(self)
+        scope = asyncio.timeout(None)
+        watch = Deadline(watched, scope, deadline)
         try:
             async with scope:
+                watch.look()
                 return await wrap(function)(*args, executor=watched)
         except asyncio.CancelledError:
             if undo is not None and watched.future is not None:
@@ -169,6 +196,8 @@ class Writers(Executor):
             watched.undo_late(undo)
             watched.abandon()
             raise StorageError(f"{action}: the call did not return in time", reason="writer-stuck") from None
+        finally:
+            watch.cancel()
 
     async def settle_late(self, deadline: float) -> None:
         """Return when what cancelled calls made was undone, or after `deadline` seconds."""
@@ -223,6 +252,7 @@ class Writers(Executor):
         while (call := self._queue.get()) is not None:
             with self._lock:
                 call.thread = thread
+                call.began = time.monotonic()
             if call.future.set_running_or_notify_cancel():
                 call.run(partial(self._settle, call))
             else:
@@ -242,6 +272,7 @@ class Writers(Executor):
         """Take the thread off the call, so that whoever sees the result finds the thread free."""
         with self._lock:
             del self._calls[call.future]
+            self._served += 1
             if call.thread in self._written_off:
                 return
             if self._backlog:
@@ -258,38 +289,3 @@ class Writers(Executor):
         """Say so once no counted thread is left after `shutdown`. Called with the lock."""
         if self._closing and not self._counted and not self._ended.done():
             self._ended.set_result(None)
-
-
-class _Watched(Executor):
-    """The executor of one call, which remembers the call's future: aiofiles does not hand it out."""
-
-    def __init__(self, writers: Writers) -> None:
-        self._writers: Final = writers
-        self.future: Future[Any] | None = None
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Pass the call on."""
-        future = self._writers.submit(fn, *args, **kwargs)
-        self.future = future
-        return future
-
-    def abandon(self) -> None:
-        """Write off the thread, if the call has one by now."""
-        if self.future is not None:
-            self._writers.abandon(self.future)
-
-    def undo_late(self, undo: Callable[[Any], object] | None) -> None:
-        """Give a result that nobody waits for any more to `undo`, on a writer's thread."""
-        if undo is None or self.future is None:
-            return
-        loop_thread = threading.get_ident()
-
-        def take_back(done: Future[Any]) -> None:
-            if done.cancelled() or done.exception() is not None:
-                return
-            if threading.get_ident() == loop_thread:  # it came back just now
-                self._writers.submit(undo, done.result())
-            else:
-                undo(done.result())
-
-        self.future.add_done_callback(take_back)

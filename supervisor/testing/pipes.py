@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..process.start import close_all, open_ends
@@ -82,6 +83,8 @@ def anew(why: Exception) -> Exception:
 def open_pipes(launch: Launch) -> tuple[dict[int, int], dict[int, int]]:
     """Return our ends of a child's pipes, and its own, by its descriptors; a merged stderr is a second end of stdout's.
 
+    A fake child has no terminal: where one is asked for it has merged pipes, without echo, line ends, keys or sizes.
+
     Raises: OSError if there are no descriptors left; none is kept then.
     """
     ours: dict[int, int] = {}
@@ -89,7 +92,7 @@ def open_pipes(launch: Launch) -> tuple[dict[int, int], dict[int, int]]:
     with ExitStack() as undo:
         undo.callback(close_all, ours)
         undo.callback(close_all, theirs)
-        open_ends(launch, ours, theirs)
+        open_ends(replace(launch, pty=None), ours, theirs)
         if launch.merge:
             theirs[2] = os.dup(theirs[1])
         undo.pop_all()

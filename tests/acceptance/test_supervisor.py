@@ -168,3 +168,22 @@ async def test_no_limit_at_all_keeps_everything(conversation: Conversation) -> N
         receipt = await supervisor.run("yes | head -c 40000000", shell=True)
     assert receipt.capture.state == "complete"
     assert len(conversation.text(receipt)) == 40_000_000
+
+
+async def test_a_job_can_be_looked_at_from_its_first_moment_on(conversation: Conversation) -> None:
+    """It is among `jobs` before it has streams or a child; a snapshot then is pending and raises nothing (A1, E2)."""
+    async with Supervisor(conversation.path) as supervisor:
+        for call in (supervisor.run(["true"]), supervisor.start(["true"])):
+            calling = asyncio.ensure_future(call)
+            seen: list[tuple[str, bool]] = []
+            while not calling.done():
+                await asyncio.sleep(0)
+                seen += [
+                    (job.receipt.capture.state, job.receipt.streams["stdout"] is None)
+                    for job in supervisor.jobs
+                    if not job.done
+                ]
+            await calling
+            assert seen[0] == ("pending", True)
+            assert {state for state, _ in seen} == {"pending"}
+            await supervisor.join()

@@ -1,4 +1,4 @@
-"""Each listed report of these two areas has a test of its id, and each such test has a listed report."""
+"""Each report of these two areas is tested under its id or answered in the docs, and no test is of an unknown one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,28 @@ import pytest
 HERE: Final = Path(__file__).parent
 AREAS: Final = {"agent-harness": "harness", "redaction": "redaction"}
 """The area of the reports, and the folder of their tests."""
+COUNTS: Final = {"agent-harness": 87, "redaction": 33}
+"""How many reports were collected; all of them are listed."""
+ANSWERS: Final = HERE.parents[1] / "docs" / "field-reports.md"
 FIELDS: Final = {"id", "area", "source", "symptom", "input", "expected"}
+_ANSWER: Final = re.compile(r"^\| ([A-Z]+\d*-\d+) \((?P<source>[^)]+)\) \|", re.MULTILINE)
 _NAME: Final = re.compile(r"test_(bug|red)_(\d+)_\w+")
 _NEXT_SOURCE: Final = re.compile(r";|,| \(")
 
 
 def listed(area: str) -> list[dict[str, str]]:
-    """Return the reports of an area that were chosen."""
-    return [json.loads(line) for line in (HERE / f"reports-{area}.jsonl").read_text("utf-8").splitlines()]
+    """Return the reports of an area."""
+    return lines(HERE / f"reports-{area}.jsonl")
+
+
+def lines(path: Path) -> list[dict[str, str]]:
+    """Return the reports in a file."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def answered() -> set[str]:
+    """Return the ids that have a row in the docs."""
+    return {found[1] for found in _ANSWER.finditer(ANSWERS.read_text("utf-8"))}
 
 
 def docstrings(folder: str) -> list[tuple[str, str]]:
@@ -36,13 +50,25 @@ def docstrings(folder: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("area", AREAS)
-def test_reports_and_tests_are_the_same_set(area: str) -> None:
-    """None is listed twice or untested, and no test is of a report that a reader could not look up."""
+def test_each_report_is_tested_or_answered(area: str) -> None:
+    """None is listed twice or left out, and no test is of a report that a reader could not look up."""
     reports = listed(area)
     ids = [report["id"] for report in reports]
     assert all(set(report) == FIELDS and report["area"] == area for report in reports)
-    assert len(ids) == len(set(ids))
-    assert set(ids) == {number for number, _ in docstrings(AREAS[area])}
+    assert len(ids) == len(set(ids)) == COUNTS[area]
+    tested = {number for number, _ in docstrings(AREAS[area])}
+    assert tested <= set(ids)
+    assert set(ids) - tested - answered() == set()
+
+
+def test_the_answers_are_to_reports_of_their_sources() -> None:
+    """An answer names a listed report, and the first of its sources."""
+    sources = {
+        report["id"].upper(): report["source"] for path in HERE.glob("reports-*.jsonl") for report in lines(path)
+    }
+    answers = {found[1]: found["source"] for found in _ANSWER.finditer(ANSWERS.read_text("utf-8"))}
+    assert answers
+    assert [number for number, source in answers.items() if source not in sources.get(number, "")] == []
 
 
 @pytest.mark.parametrize("area", AREAS)

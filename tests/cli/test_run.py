@@ -252,3 +252,13 @@ def test_another_working_directory_is_no_other_conversation(spoolvisor: CommandL
     """A relative --dir is under the working directory, and the receipt names it absolutely."""
     done = spoolvisor("run", "--json", "--dir", "here", "--", "true")
     assert Path(done.receipt["conversation"]) == spoolvisor.place / "here"
+
+
+def test_the_members_of_a_pipeline_are_told(spoolvisor: CommandLine) -> None:
+    """In the receipt, for a script; without one there is nothing to ask for."""
+    done = spoolvisor("run", "--pipestatus", "--shell", "false | true | (exit 3)")
+    assert done.code == 3
+    assert "pipe status: 1 0 3" in done.errors
+    wrong = spoolvisor("run", "--pipestatus", "true")
+    assert wrong.code == 2
+    assert "--pipestatus needs --shell" in wrong.err

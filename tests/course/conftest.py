@@ -127,6 +127,7 @@ class ScriptedChild:
         self.waiting = {1: 0, 2: 0}
         self.pipes: dict[int, Reader | Writer] = {0: Writer(), 1: Reader(), 2: Reader()}
         self.ending: str | None = None
+        self.out_of_memory = False
 
     def get_pid(self) -> int:
         """Any number."""

@@ -75,6 +75,18 @@ async def test_an_exit_before_the_adoption_is_not_lost(course: Course, child: Sc
     assert course.lifecycle.phase is Phase.EXITED
 
 
+async def test_an_end_for_want_of_memory_is_no_exit_of_its_own(course: Course, child: ScriptedChild) -> None:
+    """What the kernel left of the tree is ended, and the reason is the cgroup's limit (A3)."""
+    course.adopt(child)  # type: ignore[arg-type]
+    child.out_of_memory = True
+    child.members = ()
+    exits(course, child, Signalled(9))
+    end_pipes(course)
+    assert course.over.done()
+    assert course.lifecycle.process_facts() == ("cancelled", "memory")
+    assert course.lifecycle.status == Signalled(9)
+
+
 async def test_a_limit_ends_the_tree_with_its_grace(make_course: MakeCourse, child: ScriptedChild) -> None:
     """TERM and CONT at the limit, KILL when members outlive the grace, and the end when none is seen any more (F3)."""
     course = make_course(time_limit=10, kill_after=2)

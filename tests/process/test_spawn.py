@@ -291,6 +291,7 @@ def test_forked_host_starts_with_an_idle_spawner() -> None:
 
 def test_relief_without_need_or_threads_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty queue needs none, the cap holds, and a refused thread is no error."""
+    monkeypatch.setattr(spawner, "STUCK_AFTER", 0.0)
     ours = spawner.Spawner()
     ours.relieve()
     assert ours._threads == 0

@@ -79,6 +79,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.file = b""
+        self.line: int | None = None
         self.writes = 0
         self.gate = asyncio.Event()
         self.gate.set()
@@ -109,6 +110,10 @@ class Disk:
 
     def give_up(self) -> None:
         """Nothing to do: the test opens the gate or does not."""
+
+    def in_line(self) -> int | None:
+        """Return what the test says: by default the write is with the disk."""
+        return self.line
 
     def late(self) -> int | None:
         """Nothing, if that is known."""

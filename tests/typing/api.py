@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
@@ -20,6 +21,8 @@ from supervisor import (
     Job,
     JobFailed,
     Limits,
+    Match,
+    NeverReady,
     OpenCapture,
     Page,
     Receipt,
@@ -46,7 +49,12 @@ async def opens_with_nothing_or_with_everything(directory: Path) -> None:
         pass
     limits = Limits(job_bytes=math.inf, stall_timeout=1.5, max_jobs=8, digest=None)
     async with Supervisor(
-        directory, limits=limits, secrets={"API_KEY": "value"}, redaction="default", durability="none"
+        directory,
+        limits=limits,
+        admission="queue",
+        secrets={"API_KEY": "value"},
+        redaction="default",
+        durability="none",
     ) as _:
         pass
 
@@ -135,6 +143,20 @@ async def reads_and_follows(job: Job, directory: Path) -> str:
     async for outside in follow_capture(str(directory), job.capture_id, cursor=page.cursor):
         assert_type(outside, Page)
     return text
+
+
+async def waits_until_it_is_ready(job: Job, directory: Path) -> None:
+    """By output, port and file; it may never come."""
+    try:
+        match = assert_type(await job.wait_for(re.compile("port (.*)"), timeout=30), Match)
+        assert_type(match.groups, tuple[str | None, ...])
+        await job.wait_for("> ", stream="stderr", cursor=None)
+        await job.wait_for(match.text, cursor=match.cursor)
+        assert_type(await job.wait_for_port(8080, host="localhost", timeout=1.5), None)
+        assert_type(await job.wait_for_file(directory / "ready", timeout=1), None)
+    except NeverReady as error:
+        assert_type(error.ended, bool)
+    assert_type((job.last_output_at, job.idle_for), tuple[datetime | None, float | None])
 
 
 def reads_the_facts(receipt: Receipt) -> None:

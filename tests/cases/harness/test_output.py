@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from supervisor import Limits, Supervisor
+from supervisor import PIPE, CursorError, Limits, Supervisor, remove_captures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from conftest import Conversation
 
@@ -138,3 +141,76 @@ async def test_bug_131_printed_text_forges_no_fact(conversation: Conversation, p
     assert ours[0].startswith("liar: exited 9")
     assert not any(lie in line for line in ours for lie in lies)
     assert {f"| {lie}" for lie in lies} <= set(receipt.render().splitlines())
+
+
+async def test_bug_046_a_background_job_fills_no_disk(
+    conversation: Conversation,
+    until: Callable[..., Any],
+    process_of: Callable[..., Any],
+    stream_of: Callable[..., Any],
+) -> None:
+    """BUG-046 (anthropics/claude-code#35121): a background task's output file without a cap took 1.4 TB (B5, D5)."""
+    script = "yes filling the disk | head -c 400000; exec sleep 300"
+    limits = Limits(job_bytes=100_000, conversation_bytes=150_000, stderr_reserve_bytes=0, queue_bytes=65_536)
+    async with Supervisor(conversation.path, limits=limits) as supervisor:
+        jobs = []
+        for _ in range(2):
+            jobs.append(await supervisor.start(script, shell=True))
+            await until(lambda: stream_of(jobs[-1].receipt).raw.observed == 400_000)
+        assert [process_of(job.receipt).state for job in jobs] == ["running", "running"]
+        receipts = [await job.terminate() for job in jobs]
+    kept = [conversation.text(receipt) for receipt in receipts]
+    assert all(("filling the disk\n" * 6000).encode().startswith(text) for text in kept)
+    assert [len(text) for text in kept] == [100_000, 50_000]
+    assert [receipt.capture.reason for receipt in receipts] == ["job-limit", "conversation-limit"]
+    assert {process_of(receipt).signal for receipt in receipts} == {signal.SIGTERM}  # it was ours, and no SIGPIPE
+
+
+async def test_bug_048_what_is_kept_is_bounded_and_goes_when_its_owner_says_so(
+    conversation: Conversation, tmp_path: Path, stream_of: Callable[..., Any]
+) -> None:
+    """BUG-048 (anomalyco/opencode#29694): spill files are never deleted: 63 GB of them (D1, D5)."""
+    script = "head -c 100000 /dev/zero | tr '\\0' d; exit 1"
+    others = tmp_path / "others"
+    others.mkdir(mode=0o700)
+    async with Supervisor(others) as supervisor:
+        theirs = await supervisor.run(script, shell=True)
+    async with Supervisor(conversation.path, limits=Limits(conversation_bytes=250_000)) as supervisor:
+        receipts = [await supervisor.run(script, shell=True) for _ in range(5)]
+        assert [stream_of(receipt).committed for receipt in receipts] == [100_000, 100_000, 50_000, 0, 0]
+        assert {receipt.capture.reason for receipt in receipts[2:]} == {"conversation-limit"}
+        freed = await remove_captures(conversation.path, [receipt.capture_id for receipt in receipts[:3]])
+        assert freed == await conversation.used() + 250_000 == 250_000
+        assert stream_of(await supervisor.run(script, shell=True)).committed == 100_000
+    assert (others / stream_of(theirs).reference).stat().st_size == 100_000
+
+
+async def test_bug_114_what_a_slow_reader_missed_is_counted(
+    conversation: Conversation, until: Callable[..., Any], stream_of: Callable[..., Any]
+) -> None:
+    """BUG-114 (ys-ll/uniterm PR#102): a cursor into a buffer that was trimmed skips or repeats text (E1, E3)."""
+    limits = Limits(job_bytes=50_000, stderr_reserve_bytes=0)
+    lines = [b"line %d\n" % number for number in range(100_000)]
+    whole, at = b"".join(lines), 0
+    async with Supervisor(conversation.path, limits=limits) as supervisor:
+        job = await supervisor.start(["cat"], stdin=PIPE, window_bytes=64 * 1024)
+        async with aclosing(job.live("stdout")) as shown:
+            for part in range(4):
+                await job.write(b"".join(lines[part * 25_000 : (part + 1) * 25_000]))
+                written = len(b"".join(lines[: (part + 1) * 25_000]))
+                await until(lambda written=written: stream_of(job.receipt).raw.observed == written)
+                piece = await anext(shown)
+                at += piece.skipped
+                assert whole.startswith(piece.text, at)
+                at += len(piece.text)
+            await job.write_eof()
+            receipt = await job.wait()
+            async for piece in shown:
+                at += piece.skipped
+                assert whole.startswith(piece.text, at)
+                at += len(piece.text)
+        beyond = (await job.read()).start.at(stream_of(receipt).committed + 1)
+        with pytest.raises(CursorError) as caught:
+            await job.read("stdout", beyond)
+    assert at == len(whole)
+    assert (caught.value.start, caught.value.end) == (0, stream_of(receipt).committed)

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from supervisor import PIPE, Limits, Supervisor
+from supervisor.sansio.engines.stdlib import engine_for
+from supervisor.sansio.needles import NeedleSet
+from supervisor.sansio.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from conftest import Conversation
 
@@ -148,3 +152,54 @@ async def test_bug_090_a_kill_in_mid_secret_shows_no_part(
     assert conversation.text(receipt) == b"password=[REDACTED:undecided]"
     assert (stream_of(receipt).omitted, stream_of(receipt).held) == (10, 0)
     assert SECRET[:10] not in json.dumps(receipt.model_dump(mode="json"))
+
+
+async def test_bug_041_no_byte_is_searched_again_and_again() -> None:
+    """BUG-041 (synthetic-sciences/openscience#564): the whole text is redacted anew for each chunk (B3, C4)."""
+    searched = 0
+
+    class Counting:
+        """The engine, with a count of what it is given."""
+
+        name = "stdlib"
+
+        def __init__(self) -> None:
+            self._engine = engine_for(NeedleSet.build({"token": SECRET}))
+
+        def is_clean(self, text: bytes) -> bool:
+            """Search as the engine does."""
+            nonlocal searched
+            searched += len(text)
+            return self._engine.is_clean(text)
+
+        def scan(self, buffer: bytes, start: int) -> Any:  # noqa: ANN401
+            """Search as the engine does."""
+            nonlocal searched
+            searched += len(buffer)
+            return self._engine.scan(buffer, start)
+
+    sanitizer = Sanitizer(NeedleSet.build({"token": SECRET}), engine=Counting())  # type: ignore[arg-type]
+    text = b"".join(sanitizer.feed(b"q" * 4096, bulk=True) for _ in range(500)) + sanitizer.finish()
+    assert text == b"q" * 4096 * 500
+    assert len(text) <= searched < 3 * len(text)
+
+
+async def test_bug_122_a_scrubbed_child_has_no_key_of_the_hosts(
+    conversation: Conversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BUG-122 (anthropics/claude-code#62156): the harness's API keys are visible to every child (C5)."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    (tmp_path / "elsewhere").write_text(f"found {SECRET}\n")
+    script = f"env | grep -c '^OPENAI_API_KEY=\\|{SECRET[:9]}'; cat {tmp_path}/elsewhere"
+    async with Supervisor(conversation.path) as supervisor:
+        jobs = [
+            await supervisor.start(script, shell=True, env_policy=policy)
+            for policy in ("inherit", "scrubbed", "explicit")
+        ]
+        receipts = [await job.wait() for job in jobs]
+    assert [receipt.stdout.split()[0] for receipt in receipts] == ["1", "0", "0"]
+    assert {receipt.stdout.partition("\n")[2] for receipt in receipts} == {"found [REDACTED:OPENAI_API_KEY]\n"}
+    records = [json.loads((conversation.captures_of(receipt) / "launch.json").read_text()) for receipt in receipts]
+    assert [record["environment"]["policy"] for record in records] == ["inherit", "scrubbed", "explicit"]
+    assert "OPENAI_API_KEY" in records[1]["environment"]["removed"]
+    assert conversation.holding(SECRET.encode()) == []

@@ -112,3 +112,19 @@ async def test_bug_036_escapes_are_taken_out_whole(conversation: Conversation, s
         receipt = await supervisor.run(script, shell=True)
     assert receipt.stdout == "text link end\n\nnext\n"
     assert stream_of(receipt).controls_removed == stream_of(receipt).raw.observed - len(receipt.stdout)
+
+
+async def test_bug_030_nul_breaks_neither_a_preview_nor_a_start(
+    conversation: Conversation, process_of: Callable[..., Any], stream_of: Callable[..., Any]
+) -> None:
+    """BUG-030 (NousResearch/hermes-agent#79148): NUL in output breaks JSON stores, NUL in a command the spawn (B8)."""
+    async with Supervisor(conversation.path) as supervisor:
+        receipt = await supervisor.run(r"printf 'a\0b\0c\n'; exit 1", shell=True)
+        for command, options in (("echo a\0b", {"shell": True}), (["echo", "a\0b"], {}), (["true"], {"cwd": "/\0"})):
+            with pytest.raises(ValueError, match="contains a NUL character"):
+                await supervisor.run(command, **options)  # type: ignore[arg-type]
+        assert len(supervisor.jobs) == 1
+    facts = stream_of(receipt)
+    assert (process_of(receipt).code, receipt.stdout, conversation.text(receipt)) == (1, "abc\n", b"abc\n")
+    assert (facts.representation, facts.controls_removed, facts.raw.observed) == ("binary", 2, 6)
+    assert b"\\u0000" not in receipt.to_json()

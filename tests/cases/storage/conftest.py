@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +13,6 @@ from supervisor.storage import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from conftest import Conversation
 
 LOGGED: Final = frozenset(
     {"close", "create", "link", "make_directory", "rename_exclusive", "sync_directory", "sync_file", "unlink", "write"}
@@ -72,19 +69,6 @@ def named(what: object) -> str:
 def journal() -> JournalledFiles:
     """Return such files."""
     return JournalledFiles()
-
-
-@pytest.fixture
-def leftover(conversation: Conversation, host_program: Callable[..., list[str]]) -> Path:
-    """Return the directory of a capture that holds `begin` and whose supervisor was killed."""
-    command = host_program("capture_host", "asyncio", str(conversation.path))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        capture_id = process.stdout.readline().strip()
-        process.kill()
-    found = conversation.path / "tool-outputs" / "captures" / capture_id
-    assert (found / "stdout.live").read_bytes() == b"begin\n"
-    return found
 
 
 @pytest.fixture

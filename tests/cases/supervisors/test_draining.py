@@ -121,3 +121,18 @@ async def test_h5_010_what_a_term_handler_says_is_captured(
     assert ending(receipt) == ("cancelled", 0, None, "caller")
     assert receipt.capture.state == "complete"
     assert conversation.text(receipt) == b"up\nbye\n"
+
+
+async def test_h5_008_a_time_limit_does_not_wait_for_a_grandchild(conversation: Conversation) -> None:
+    """H5-008 (tomerfiliba/plumbum#685): the timer killed sh, and `communicate` waited for its `sleep &` for ever."""
+    async with Supervisor(conversation.path) as supervisor:
+        began = time.monotonic()
+        receipt = await supervisor.run(
+            ["sh", "-c", "echo up; sleep 60 & wait"], time_limit=0.3, kill_after=LONG, drain_timeout=LONG
+        )
+        took = time.monotonic() - began
+    assert 0.3 <= took < LONG / 3
+    assert ending(receipt) == ("timeout", None, signal.SIGTERM, "time-limit")
+    assert receipt.process is not None
+    assert receipt.process.survivors == ()
+    assert (receipt.capture.state, conversation.text(receipt)) == ("complete", b"up\n")

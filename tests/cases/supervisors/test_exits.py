@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import signal
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -127,3 +129,24 @@ async def test_h5_075_a_clock_that_is_set_back_moves_no_deadline(conversation: C
     assert receipt.ended_at < receipt.started_at  # it is shown as the clock had it
     assert receipt.duration is not None
     assert 0.2 <= receipt.duration < 30
+
+
+@pytest.mark.parametrize("call", ["waitid", "wait4"])
+async def test_h5_029_an_unknown_error_of_a_wait_is_no_endless_loop(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """H5-029 (python/cpython#151179): the child watcher let no error but ECHILD go, and spun or leaked its pidfd."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    async with asyncio.timeout(30), Supervisor(conversation.path) as supervisor:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, refuse)
+            job = await supervisor.start(["sh", "-c", "echo out; exit 9"])
+            receipt = await job.wait()
+    assert job.pid is not None
+    with suppress(ChildProcessError):
+        os.waitpid(job.pid, 0)
+    assert ending(receipt) == (("unknown", None, "status-lost") if call == "waitid" else ("exited", 9, None))
+    assert conversation.text(receipt) == b"out\n"

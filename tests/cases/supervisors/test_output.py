@@ -71,6 +71,19 @@ async def test_h5_034_an_invalid_byte_kills_no_reader(conversation: Conversation
 
 
 @pytest.mark.asyncio
+async def test_h5_036_a_long_line_comes_in_pages_and_raises_nothing(conversation: Conversation) -> None:
+    """H5-036 (quantile-development/dagster-meltano#25): `async for line` raised ValueError and dropped the line."""
+    script = "head -c 70000 /dev/zero | tr '\\0' a; echo; echo after"
+    async with asyncio.timeout(PATIENCE), Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(["sh", "-c", script])
+        pages = [page async for page in job.follow(max_bytes=4096)]
+        await job.wait()
+    assert "".join(page.text for page in pages) == "a" * 70_000 + "\nafter\n"
+    assert max(len(page.text) for page in pages) <= 4096
+    assert [page.eof for page in pages] == [False] * (len(pages) - 1) + [True]
+
+
+@pytest.mark.asyncio
 async def test_h5_037_a_line_of_any_length_is_followed_by_the_next(conversation: Conversation) -> None:
     """H5-037 (moby/moby#13333): after a line over 64 KiB nothing was ever logged again; here around every buffer."""
     lengths = [size + more for size in (4096, 65536, 262144, 1048576) for more in (-1, 0, 1)]

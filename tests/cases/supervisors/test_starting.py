@@ -1,15 +1,18 @@
 """What a child gets from us at its start, and what is said when it cannot start (F6, F7)."""
 
-# ruff: noqa: ASYNC240 - nothing else is on a test's loop
+# ruff: noqa: ASYNC221, ASYNC240 - nothing else is on a test's loop
 from __future__ import annotations
 
 import errno
+import os
+import pwd
 import signal
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from supervisor import SpawnError, Supervisor
+from supervisor import ChildLimits, SpawnError, Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,3 +91,35 @@ async def test_h5_060_an_error_says_what_is_missing(conversation: Conversation, 
     assert caught.value.receipt.process is not None
     assert caught.value.receipt.process.code is None
     assert {path for path in set(tmp_path.rglob("*")) - before if path.is_file()} == set()
+
+
+async def test_h5_065_a_child_gets_what_was_asked_for(conversation: Conversation) -> None:
+    """H5-065 (agronholm/anyio#1209): `extra_groups` was ignored in silence; here each option is read back."""
+    limits = ChildLimits(
+        rlimits={"nofile": (100, 200), "core": 0},
+        nice=os.nice(0) + 3,
+        oom_score_adj=500,
+        umask=0o027,
+        user="nobody" if os.geteuid() == 0 else None,
+    )
+    script = (
+        "cat /proc/$$/status /proc/$$/oom_score_adj; nice; ulimit -Sn; ulimit -Hn; ulimit -c; "
+        "pwd; ps -o sid= -p $$; echo $$ $VALUE"
+    )
+    async with Supervisor(conversation.path) as supervisor:
+        receipt = await supervisor.run(
+            ["bash", "-c", script], child_limits=limits, cwd="/", env={"VALUE": "given", "PATH": os.defpath}
+        )
+    text = receipt.stdout
+    status = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+    assert status["Umask"] == "0027"
+    rest = text.splitlines()[len(status) :]
+    pid = status["Pid"]
+    assert (rest[0], rest[1]) == ("500", str(os.nice(0) + 3))
+    assert rest[2:5] == ["100", "200", "0"]
+    assert [rest[5], rest[6].strip(), rest[7]] == ["/", pid, f"{pid} given"]
+    if limits.user is not None:
+        wanted = subprocess.run(["id", "-G", "nobody"], check=True, capture_output=True, text=True).stdout.split()
+        assert status["Groups"].split() == wanted
+        assert set(status["Uid"].split()) == {str(pwd.getpwnam("nobody").pw_uid)}
+        assert set(status["Gid"].split()) == {wanted[0]}

@@ -1,6 +1,6 @@
 """Ending a job ends all of its tree, nobody else, and says what it could not end (F3)."""
 
-# ruff: noqa: ASYNC222 - nothing else is on a test's loop
+# ruff: noqa: ASYNC222, ASYNC240 - nothing else is on a test's loop
 from __future__ import annotations
 
 import asyncio
@@ -9,17 +9,18 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from supervisor import Receipt, Supervisor
+from supervisor import PIPE, Receipt, Supervisor
 from supervisor.process import proc
 from supervisor.sansio import lifecycle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from conftest import Conversation
 
@@ -143,3 +144,73 @@ async def test_h5_021_a_kill_that_is_not_permitted_is_an_outcome(
     assert (receipt.process.code, receipt.process.kill_confirmed) == (None, False)
     assert receipt.process.survivors == (job.pid,)
     assert conversation.text(receipt) == b"ready\n"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("by", ["terminate", "exit"])
+async def test_h5_014_a_main_process_that_exits_in_its_grace_does_not_save_the_others(
+    conversation: Conversation, first_text: Callable[..., Any], by: str
+) -> None:
+    """H5-014 (systemd/systemd#14566): KillMode=mixed left the KILL out when the main process had exited in time."""
+    script = (
+        "setsid sh -c 'trap : TERM; echo $$; while :; do sleep 0.05; done' </dev/null & "
+        "trap 'exit 0' TERM; read line; exit 0"
+    )
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(
+            ["bash", "-c", script], stdin=PIPE, kill_after=0.3, on_exit="end", window_bytes=1024
+        )
+        other = int(await first_text(job))
+        if by == "exit":
+            await job.write_eof()
+        receipt = await (job.wait() if by == "exit" else job.terminate())
+        found = proc.process(other)
+        assert found is None or not found.alive
+    assert ending(receipt) == (("exited", None, None) if by == "exit" else ("cancelled", None, "caller"))
+    assert receipt.process is not None
+    assert (receipt.process.code, receipt.process.forced, receipt.process.survivors) == (0, True, ())
+
+
+@pytest.fixture
+def freezer() -> Iterator[Path]:
+    """Return a cgroup whose frozen members nothing can kill: of version 1, in version 2 a KILL thaws."""
+    place = Path("/sys/fs/cgroup/freezer/spoolvisor-test")
+    try:
+        place.mkdir()
+    except OSError as error:
+        pytest.skip(f"no freezer of cgroup v1 to be had: {error}")
+    yield place
+    (place / "freezer.state").write_text("THAWED")
+    while (place / "cgroup.procs").read_text():
+        time.sleep(0.001)
+    place.rmdir()
+
+
+@pytest.mark.asyncio
+async def test_h5_020_a_child_that_cannot_be_killed_is_an_outcome_and_is_reaped_when_it_dies(
+    conversation: Conversation,
+    first_text: Callable[..., Any],
+    until: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    freezer: Path,
+) -> None:
+    """H5-020 (systemd/systemd#13288): a process in state D made the stop hang, or was restarted on top of."""
+    monkeypatch.setattr(lifecycle, "CONFIRM_SECONDS", 0.2)
+    async with Supervisor(conversation.path) as supervisor:
+        job = await supervisor.start(
+            ["sh", "-c", "echo ready; exec sleep 60"], kill_after=0.1, drain_timeout=0.1, window_bytes=1024
+        )
+        await first_text(job)
+        (freezer / "cgroup.procs").write_text(str(job.pid))
+        (freezer / "freezer.state").write_text("FROZEN")
+        await until(lambda: (freezer / "freezer.state").read_text() == "FROZEN\n")
+        receipt = await job.terminate()
+        assert ending(receipt) == ("cancelled", None, "caller")
+        assert receipt.process is not None
+        assert (receipt.process.forced, receipt.process.kill_confirmed) == (True, False)
+        assert receipt.process.survivors == (job.pid,)
+        assert Path(f"/proc/{job.pid}").exists()
+        (freezer / "freezer.state").write_text("THAWED")
+        await until(lambda: "State:\tZ" in Path(f"/proc/{job.pid}/status").read_text())
+        await supervisor.run(["true"])
+        assert not Path(f"/proc/{job.pid}").exists()
