@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from .course import DESCRIPTORS, Course
 from .errors import SpawnError, StorageError
 from .live import Window
-from .matching import matcher_for
+from .matching import matcher_of
 from .pipelines import prepared
 from .pump import Pump
 from .rawcopy import RawCopying, first_bytes, raw_name
@@ -134,7 +134,8 @@ def _pump(course: Course, name: StreamName, retention: Retention) -> Pump:
     limits = services.limits
     chars = limits.preview_stdout_chars if name == "stdout" else limits.preview_stderr_chars
     needles = services.needles(options.env)
-    sanitizer = Sanitizer(needles, redact=services.redact, engine=matcher_for(needles), stream=True)
+    engine = matcher_of(needles, redact=services.redact)
+    sanitizer = Sanitizer(needles, redact=services.redact, engine=engine, stream=True)
     stream = Stream(name, sanitizer, Preview(chars, limits.preview_bytes))
     pump = Pump(
         stream,

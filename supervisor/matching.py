@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from .sansio.engines import stdlib
+from .sansio.needles import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,11 @@ def matcher_for(needles: NeedleSet) -> Matcher:
     if needles not in made:
         made[needles] = Matcher(needles)
     return made[needles]
+
+
+def matcher_of(needles: NeedleSet, *, redact: bool) -> Matcher:
+    """Return the matcher of a stream: without redaction one that finds control characters alone."""
+    return matcher_for(needles if redact else NOTHING)
 
 
 async def settled() -> None:

@@ -206,7 +206,8 @@ class OpenCapture:
         redact = self._options.get("redaction", "default") == "default"
         if redact:
             self._limitations.extend(reporting.not_searched(self._needles))
-        sanitizer = Sanitizer(self._needles, redact=redact, engine=matching.matcher_for(self._needles), stream=True)
+        engine = matching.matcher_of(self._needles, redact=redact)
+        sanitizer = Sanitizer(self._needles, redact=redact, engine=engine, stream=True)
         sink: Sink = Nowhere()
         if self.capture is not None:
             retention = Retention(limits, merged=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -81,6 +82,7 @@ def test_streams_of_one_thread_share_a_matcher() -> None:
 def test_a_matcher_is_forgotten_with_its_needles() -> None:
     """A supervisor's needles change with the environments of its children."""
     needles = NeedleSet.build({"A": "hunter2sec9"})
+    gc.collect()  # those of other tests
     before = len(matching._matchers())
     matcher_for(needles)
     assert len(matching._matchers()) == before + 1

@@ -22,7 +22,7 @@ from .characters import cut, first_border
 from .decoder import Decoder
 from .encodings import encoded_forms, json_pairs, raw_bytes
 from .escapes import EscapeStripper
-from .rules import DEFAULT_RULES
+from .rules import DEFAULT_RULES, NO_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -215,3 +215,7 @@ def _pieces(form: bytes) -> Iterator[tuple[bytes, bytes]]:
         start += length
         yield piece, form[start : start + PIECE_BYTES - 1]
     yield form[first_border(form, max(0, len(form) - PIECE_BYTES)) :], b""
+
+
+NOTHING: Final = NeedleSet.build(rules=NO_RULES)
+"""To search for nothing at all."""

@@ -12,7 +12,7 @@ from .decoder import Decoder
 from .encodings import raw_bytes
 from .engines.stdlib import engine_for
 from .escapes import EscapeStripper
-from .needles import NeedleSet
+from .needles import NOTHING
 from .redactor import Redactor
 from .returns import Returns, plain
 from .rules import NO_RULES
@@ -20,16 +20,17 @@ from .rules import NO_RULES
 if TYPE_CHECKING:
     from .decoder import Encoding
     from .engines import Engine
+    from .needles import NeedleSet
     from .rules import RuleSet
     from .words import Representation
 
 Policy = Literal["default/2", "none"]
-_NOTHING: Final = NeedleSet.build()
 
 
 class Sanitizer:
     """One stream's sanitiser. What its calls return is valid UTF-8 that already satisfies the policy [C2].
 
+    `engine`: built of `needles` and their rules; without redaction, of nothing (`needles.NOTHING`).
     `stream`: the bytes are a stream's from its first one on, so that a byte order mark there is heeded; carriage
     returns that are no part of a line end stay in the text, each standing for a line feed.
     """
@@ -49,8 +50,8 @@ class Sanitizer:
         self._decoder: Final = Decoder(marks=stream)
         self._stripper: Final = EscapeStripper(returns=stream)
         self._returns: Final = Returns()
-        searched, self._rules = (needles, rules or needles.rules) if redact else (_NOTHING, NO_RULES)
-        chosen = engine if engine and redact else engine_for(searched, self._rules)
+        searched, self._rules = (needles, rules or needles.rules) if redact else (NOTHING, NO_RULES)
+        chosen = engine or engine_for(searched, self._rules)
         self._is_clean = chosen.is_clean
         self._redactor: Final = Redactor(searched, self._rules, chosen)
         self._dropped = 0

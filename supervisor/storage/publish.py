@@ -131,10 +131,10 @@ def settle_stream(files: Files, spool: Spool, *, durable: bool) -> Fault | None:
     fault: Fault | None = None
     try:
         with spool.descriptor.borrow() as number:
+            status = files.status(number)
+            spool.identity = (status.st_dev, status.st_ino)  # also of a file whose sync fails
             if durable:
                 files.sync_file(number)
-            status = files.status(number)
-        spool.identity = (status.st_dev, status.st_ino)
         if status.st_size != spool.size or status.st_nlink != 1:
             fault = Fault("io-error", f"checking {name}: it was removed, linked or changed by somebody else")
     except OSError as error:
@@ -174,6 +174,8 @@ def stream_place(files: Files, name: str, spool: Spool, *, parent: int) -> Place
     What cannot be looked at counts as here: nobody saw it elsewhere.
     """
     path = str(spool.path.with_name(name))
+    if spool.identity is None:
+        return "here"
     try:
         if _identity_of(files, path, parent=parent) == spool.identity:  # an absolute path has no use for the parent
             return "here"

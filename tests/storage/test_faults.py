@@ -184,6 +184,7 @@ async def test_failed_sync_or_name_is_never_complete(tmp_path: Path, faulty: Any
     assert not story.sealed.barrier
     assert story.sealed.streams["stdout"].size == 10
     assert story.outcome.published
+    assert {stream.place for stream in story.sealed.streams.values()} == {"here"}  # nothing was moved or removed
     ending = ".live" if name == "rename_exclusive" else ".log"
     assert {stream.name for stream in story.sealed.streams.values()} == {"stdout" + ending, "stderr" + ending}
 
