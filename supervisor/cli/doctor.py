@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 
 
-@click.command(name="doctor", short_help="Say what this system can and cannot give.", context_settings=SETTINGS)
+@click.command(name="doctor", context_settings=SETTINGS)
 @directory_option
 def command(directory: str | None) -> int:
     """Look at this installation, this system and the directory of the captures, and change nothing.

@@ -1,7 +1,7 @@
 """The way into the command line, and the one place where its errors become one line and an exit code.
 
 A new command is a module beside this one that has a `click.Command` called `command`, and its name in `COMMANDS`. The
-module is imported when the command is used or listed, so it keeps its own expensive imports inside the command.
+module is imported when the command is used: help lists them all without one import.
 """
 
 from __future__ import annotations
@@ -22,14 +22,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM: Final = "spoolvisor"
-COMMANDS: Final = ("run", "list", "show", "logs", "wait", "recover", "export", "rm", "doctor")
-"""Each is the name of its module too, with `-` as `_`."""
+COMMANDS: Final = {
+    "run": "Run a command, show its output, keep all of it.",
+    "list": "List the captures of a directory.",
+    "show": "Show the receipt of a capture.",
+    "logs": "Show the kept text of a capture.",
+    "wait": "Wait until a command has ended.",
+    "recover": "Finish captures whose supervisor was killed.",
+    "export": "Copy captures to be given away.",
+    "rm": "Remove captures.",
+    "doctor": "Say what this system and directory can and cannot give.",
+}
+"""What help says of each. It is the name of its module too, with `-` as `_`."""
 FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 """What help to a file can meet. Commands write by themselves; click handles EPIPE."""
 
 
 class Commands(click.Group):
-    """Commands that are imported when they are asked for."""
+    """Commands that are imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names, in the order in which help lists them."""
@@ -41,6 +51,11 @@ class Commands(click.Group):
             return None
         command: click.Command = import_module(f".{cmd_name.replace('-', '_')}", __package__).command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's callback

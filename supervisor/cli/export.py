@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..sansio.receipt import Receipt
 
 
-@click.command(name="export", short_help="Copy captures to be given away.", context_settings=SETTINGS)
+@click.command(name="export", context_settings=SETTINGS)
 @directory_option
 @click.option("-q", "--quiet", is_flag=True, help="Do not say how much was copied.")
 @click.option("--json", is_flag=True, help="The receipts of the copies, one JSON line each.")

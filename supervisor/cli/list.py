@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..storage import Figures
 
 
-@click.command(name="list", short_help="List the captures of a directory.", context_settings=SETTINGS)
+@click.command(name="list", context_settings=SETTINGS)
 @directory_option
 @click.option("--json", is_flag=True, help="A receipt a line, with exact figures.")
 def command(directory: str | None, *, json: bool) -> int:

@@ -26,7 +26,7 @@ def cursor(_: click.Context, __: click.Parameter, text: str | None) -> Cursor | 
         raise click.BadParameter("that is no cursor; --show-cursor prints one") from None
 
 
-@click.command(name="logs", short_help="Show the kept text of a capture.", context_settings=SETTINGS)
+@click.command(name="logs", context_settings=SETTINGS)
 @directory_option
 @click.option("-f", "--follow", is_flag=True, help="Go on until the command has ended.")
 @click.option("-n", "--lines", metavar="N", type=click.IntRange(min=0), help="Begin with the last N lines.")

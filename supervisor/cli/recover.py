@@ -10,7 +10,7 @@ from .parameters import SETTINGS, directory_option
 from .table import table
 
 
-@click.command(name="recover", short_help="Finish captures whose supervisor was killed.", context_settings=SETTINGS)
+@click.command(name="recover", context_settings=SETTINGS)
 @directory_option
 @click.option("--json", is_flag=True, help="The receipts instead of the list, one JSON line each.")
 def command(directory: str | None, *, json: bool) -> int:

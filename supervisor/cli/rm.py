@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.command(name="rm", short_help="Remove captures.", context_settings=SETTINGS)
+@click.command(name="rm", context_settings=SETTINGS)
 @directory_option
 @click.option("-q", "--quiet", is_flag=True, help="Do not say how much was freed.")
 @capture_argument(many=True)

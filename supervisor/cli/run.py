@@ -32,7 +32,6 @@ _CONVERSATION_BYTES: Final = size_text(_DEFAULTS.conversation_bytes)
 
 @click.command(
     name="run",
-    short_help="Run a command, show its output, keep all of it.",
     context_settings={"allow_interspersed_args": False, "max_content_width": 100},
 )
 @click.option(

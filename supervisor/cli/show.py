@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..sansio.receipt import Receipt
 
 
-@click.command(name="show", short_help="Show the receipt of a capture.", context_settings=SETTINGS)
+@click.command(name="show", context_settings=SETTINGS)
 @directory_option
 @click.option("--json", is_flag=True, help="The receipt as one JSON line.")
 @capture_argument()

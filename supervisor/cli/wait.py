@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..sansio.words import StreamName
 
 
-@click.command(name="wait", short_help="Wait until a command has ended.", context_settings=SETTINGS)
+@click.command(name="wait", context_settings=SETTINGS)
 @directory_option
 @click.option("--json", is_flag=True, help="The receipt as one JSON line on stdout, not rendered on stderr.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no rendered receipt.")
