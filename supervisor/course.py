@@ -88,6 +88,7 @@ class Course:
         """When a pipe last gave something, by the job's clock; None: it never did."""
         self.pipe_report: PipeReport | None = None
         """What the members of the command's last pipeline returned, if that was asked for."""
+        self._needles: NeedleSet | None = None
         self._timer: Handle | None = None
         self._timer_at: float | None = None
         self._awaiting_backlog: dict[StreamName, int] = {}
@@ -114,9 +115,16 @@ class Course:
         until = self.services.clock.now() if self.ended is None else self.ended
         return max(0.0, until - (self.began if self.last_output is None else self.last_output))
 
+    @property
+    def needles(self) -> NeedleSet:
+        """The known values: those of the environments as they were when the job began, and what was told since."""
+        if self._needles is None:
+            self._needles = self.services.needles(self.request.options.env)
+        return self._needles
+
     def know_anew(self) -> None:
         """Search what the streams have not decided yet for all values that are known now [C5]."""
-        needles = self.services.needles(self.request.options.env)
+        needles = self._needles = self.services.needles(self.request.options.env)
         for pump in self.pumps.values():
             pump.stream.sanitizer.use(needles, engine=matcher_for(needles))
 

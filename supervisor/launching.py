@@ -99,7 +99,7 @@ async def _prepare(course: Course) -> None:
     services, options = course.services, course.request.options
     names: tuple[StreamName, ...] = ("stdout",) if options.merge else ("stdout", "stderr")
     if services.redact:
-        course.limitations.extend(not_searched(services.needles(options.env)))
+        course.limitations.extend(not_searched(course.needles))
     if options.capture == "spool":
         course.unavailable = services.unavailable
         course.limitations.extend(services.limitations)
@@ -133,7 +133,7 @@ def _pump(course: Course, name: StreamName, retention: Retention) -> Pump:
     services, options = course.services, course.request.options
     limits = services.limits
     chars = limits.preview_stdout_chars if name == "stdout" else limits.preview_stderr_chars
-    needles = services.needles(options.env)
+    needles = course.needles
     engine = matcher_of(needles, redact=services.redact)
     sanitizer = Sanitizer(needles, redact=services.redact, engine=engine, stream=True)
     stream = Stream(name, sanitizer, Preview(chars, limits.preview_bytes))
@@ -206,7 +206,7 @@ async def _record(course: Course) -> None:
 def _environment(course: Course) -> dict[str, object]:
     """Return how the environment was changed, by names; a name may contain a known value as well as any text [C8]."""
     changes = course.request.environment
-    needles = course.services.needles(course.request.options.env)
+    needles = course.needles
     names = {key: [clean(needles, name) for name in getattr(changes, key)] for key in ("set", "removed")}
     return {**asdict(changes), **names}
 

@@ -111,7 +111,7 @@ def unspawned_receipt(course: Course, error: SpawnError) -> Receipt:
     for name in course.pumps:
         streams[name] = StreamFacts(state="unavailable", reason="not-started", raw=RawCounts(observed=0))
     receipt = _receipt(course, sealed=None, settled=True)
-    process = ProcessFacts(state="not-started", error=clean(_known_values(course), str(error)))
+    process = ProcessFacts(state="not-started", error=clean(course.needles, str(error)))
     capture = CaptureFacts(state="unavailable", reason="not-started")
     now = course.services.clock.wall()
     return receipt.model_copy(
@@ -124,7 +124,7 @@ def _receipt(course: Course, *, sealed: Sealed | None, settled: bool) -> Receipt
     streams = _streams(course, sealed, settled=settled)
     conversation = services.conversation
     ended_at, ended, began = course.ended_at, course.ended, course.began
-    needles = _known_values(course)
+    needles = course.needles
     return Receipt(
         capture_id=course.capture_id,
         job_id=course.job_id,
@@ -310,10 +310,6 @@ def _ending(keeper: Keeper, pump: Pump, sealed: SealedStream | None) -> dict[str
         # Where nobody knows what the file holds, nothing in it can be relied on [D8].
         return {"state": "failed" if reason == "writer-stuck" else "partial", "reason": reason}
     return {"state": verdict.state, "reason": verdict.reason}
-
-
-def _known_values(course: Course) -> NeedleSet:
-    return course.services.needles(course.request.options.env)
 
 
 def clean(needles: NeedleSet, text: str) -> str:
