@@ -1,7 +1,11 @@
-"""The states that a disk may be in after the power went, at any moment and in any order of writing (`states.py`)."""
+"""The states that a disk may be in after the power went, at any moment and in any order of writing (`states.py`).
+
+Two scenarios stand for the others; those too with `CRASH_TESTS=full`.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +14,8 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Disks, Tried
 
-SCENARIOS: Final = ("life", "finish-by-links", "recovery", "completions")
+FULL: Final = os.environ.get("CRASH_TESTS") == "full"
+SCENARIOS: Final = ("life", "completions", *(("finish-by-links", "recovery") if FULL else ()))
 
 pytestmark = [
     pytest.mark.timeout(600),

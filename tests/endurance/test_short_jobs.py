@@ -51,7 +51,7 @@ def grown(told: dict[str, Any]) -> dict[str, int]:
     return {name: last[name] - first[name] for name in first}
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"] if FULL else ["uvloop"])
 def test_nothing_grows_with_the_number_of_jobs(loop: str) -> None:
     """Neither memory nor descriptors, tasks, threads (but for idle writers of the pool) and children."""
     pytest.importorskip(loop)
