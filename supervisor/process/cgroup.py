@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,8 @@ SYSTEMD: Final = Path("/run/systemd/system")
 """Exists where systemd is the init of this system: sd_booted(3)."""
 DELEGATED: Final = ("user.delegate", "trusted.delegate")
 """What systemd sets to "1" on a directory that it gave away."""
+REMOVAL_WAITS: Final = (0.001, 0.002, 0.004, 0.008)
+"""Seconds. A process that was killed is in its cgroup until its very end, and a cgroup with a process stays."""
 PROCS_BYTES: Final = 4 * 1024 * 1024
 """Of a file of the kernel's: some ten thousand lines of `mountinfo`, and all pids that there can be."""
 
@@ -83,8 +86,14 @@ class Enclosure:
         for pid in self.members():
             self._release(pid)
         for directory in reversed(self._directories()):
-            with suppress(OSError):
-                directory.rmdir()
+            for pause in REMOVAL_WAITS:
+                try:
+                    directory.rmdir()
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    time.sleep(pause)
 
     def _is_there(self, target: Identity) -> bool:
         found = process(target.pid, self._root)

@@ -140,7 +140,9 @@ async def test_what_forks_faster_than_it_is_killed_ends(
         receipt = await job.terminate()
     assert (facts(receipt).kill_confirmed, facts(receipt).survivors) == (True, ())
     subtree = cgroup.usable_subtree()
-    assert subtree is None or not list(subtree.glob("spoolvisor-*"))
+    if subtree is not None:  # its own alone: other tests have theirs at the same time
+        left = subtree / f"spoolvisor-{job._course.request.launch.mark}" / "cgroup.procs"
+        assert not left.exists() or not left.read_text()
 
 
 @pytest.mark.parametrize("shape", SHAPES[1:4], ids="-".join)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,9 @@ def enclosure() -> Iterator[Enclosure]:
     if made is None:
         pytest.skip("no writable subtree of cgroups here")
     yield made
-    made.remove()
+    deadline = time.monotonic() + 30
+    while made.directory.exists() and time.monotonic() < deadline:
+        made.remove()  # members that were killed may not have left it yet
 
 
 def sleeper() -> tuple[subprocess.Popen[bytes], Identity]:
