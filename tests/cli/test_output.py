@@ -44,7 +44,8 @@ def test_a_slow_reader_makes_a_counted_gap_in_what_is_not_kept(
     shown = done.out.encode()
     gaps = list(GAP.finditer(shown))
     assert shown[: gaps[0].start()] == spoolvisor.text("stdout")
-    assert len(GAP.sub(b"", shown)) + sum(int(gap[1]) for gap in gaps) == 2**23
+    total = len(GAP.sub(b"", shown)) + sum(int(gap[1]) for gap in gaps)
+    assert 0 <= total - 2**23 < len(gaps)  # a later one may begin in the middle of a line, which is ended first
     assert shown.endswith(b"%07d\n" % (2**20 - 1))
     # What was missed on the screen is not missed twice: the preview is in the receipt this time.
     assert any(line.startswith("| ") for line in done.errors)
